@@ -1,1 +1,4 @@
-"""Benchmarks of speed and strength; peers are measured in the same run. `benchmarks.run` runs them."""
+"""Benchmarks of speed and strength, run by `benchmarks.run`.
+
+A *peer* is comparable software by others, which is measured in the same run.
+"""

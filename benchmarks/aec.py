@@ -1,4 +1,7 @@
-"""Speed of the PettingZoo loop, including `last()`, compared with PettingZoo's own board games."""
+"""Speed of the PettingZoo loop, including `last()`, compared with PettingZoo's own board games.
+
+`benchmarks.vector` measures batches.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Row, one_core, rates, write_rows
+from benchmarks.measure import Row, pin_to_one_core, rates, write_rows
 from ninetka_env import ninetka_v0
 
 warnings.filterwarnings("ignore")
@@ -35,7 +38,7 @@ def random_game(env: Any) -> Callable[[], int]:
 
 
 def rows() -> Iterator[Row]:
-    """Measure `raw_env` and `env`, alternating with the peer."""
+    """Measure `raw_env` and `env`, alternating with each peer."""
     from pettingzoo.classic import connect_four_v3, tictactoe_v3
 
     for peer_name, peer in (("PettingZoo connect four", connect_four_v3), ("PettingZoo tic-tac-toe", tictactoe_v3)):
@@ -47,5 +50,5 @@ def rows() -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    one_core()
+    pin_to_one_core()
     write_rows(rows())

@@ -1,4 +1,6 @@
-"""Compare network architectures: each trains for the same time on the same games, on one core; then they play a match.
+"""Compare network architectures: train each for the same time on the same games, on one core; then play a match.
+
+Start reading at `rows`. `benchmarks.networks` and `benchmarks.train` measure the speed of networks.
 
 Not part of `make bench`, because it takes half an hour: run `ninetka bench architecture`. The environment variable
 NINETKA_BENCH_MINUTES sets the minutes of training per network.
@@ -14,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.measure import Row, one_core, write_rows
+from benchmarks.measure import Row, pin_to_one_core, write_rows
 from ninetka_agents.net_agent import NetAgent
 from ninetka_agents.ninetka.network import Network
 from ninetka_train.judging.evaluate import evaluate
@@ -33,41 +35,41 @@ SHAPES: dict[str, Shape] = {
     "pools and opposite slots alone, width 64, 3 blocks": {"mixing": "pool", "blocks": 3},
 }
 MINUTES = float(os.environ.get("NINETKA_BENCH_MINUTES", "3"))
-GAMES = 1000
-"""Number of tree-search games to train on, for each number of players."""
-RATED = {2: 300, 4: 60}
-"""Number of rating games per lineup, by number of players."""
+TRAINING_GAMES = 1000
+"""Number of games to train on, played by tree search, for each number of players."""
+RATING_GAMES = {2: 300, 4: 60}
+"""Number of games per lineup of the match, by number of players; see `ninetka_train.judging.schedule`."""
 SEED = 11
 
 
-def learned(shape: Shape, samples: Samples, steps: int) -> Network:
+def train_network(shape: Shape, samples: Samples, steps: int) -> Network:
     """Return a network of a shape after `steps` gradient steps with a decaying learning rate."""
     settings = {"rounds": 1, "steps": steps, "minibatch": 512}
     state = new_state(check_config({"algorithm": "alphazero", "network": shape, "alphazero": settings}))
     state.window = [samples]
     learn(state)
-    trained: Network = state.network
-    return trained
+    network: Network = state.network
+    return network
 
 
 def steps_in_time(shape: Shape, samples: Samples) -> int:
     """Return how many gradient steps a network of a shape takes in `MINUTES`."""
     for steps in (1, 4):  # the first run is slower and serves as a warm-up
         start = time.perf_counter()
-        learned(shape, samples, steps)
+        train_network(shape, samples, steps)
     return max(1, int(steps * MINUTES * 60 / (time.perf_counter() - start)))
 
 
 def rows() -> Iterator[Row]:
-    """Train all shapes, then rate them; each network plays the best move of its policy."""
+    """Train all shapes, then rate the networks in matches. The networks play their most probable moves."""
     torch.set_num_threads(1)
-    settings = {"games": GAMES, "playouts": 400, "power": 12, "exact_nodes": 0}
+    settings = {"games": TRAINING_GAMES, "playouts": 400, "power": 12, "exact_nodes": 0}
     values = {"algorithm": "alphazero", "players": [2, 3, 4], "seed": SEED, "threads": 1, "alphazero": settings}
     samples, _ = play_round(new_state(check_config(values)))
     steps = {name: steps_in_time(shape, samples) for name, shape in SHAPES.items()}
-    networks = {name: learned(shape, samples, steps[name]) for name, shape in SHAPES.items()}
+    networks = {name: train_network(shape, samples, steps[name]) for name, shape in SHAPES.items()}
     agents = [NetAgent(network, name=name) for name, network in networks.items()]
-    for players, games in RATED.items():
+    for players, games in RATING_GAMES.items():
         result = evaluate(agents, players, games, seed=SEED, neutral_placement="random")
         for figures in result.agents:
             assert figures.elo is not None
@@ -80,7 +82,7 @@ def rows() -> Iterator[Row]:
 
 def main() -> None:
     """Run the benchmark on one core."""
-    one_core()
+    pin_to_one_core()
     write_rows(rows())
 
 

@@ -1,4 +1,4 @@
-"""Write a page and a figure on how self-play scales on clusters of 1 to 10,000 cores, simulated from measured costs.
+"""Write a page and a figure about self-play on clusters of 1 to 10,000 cores, simulated from measured costs.
 
     python -m benchmarks.cluster_scale cluster.json docs/cluster
 
@@ -18,28 +18,28 @@ from matplotlib.figure import Figure
 
 from benchmarks.cluster_simulation import (
     CORES,
-    HELD,
+    MIN_EFFICIENCY,
     NODE_CORES,
-    WITHIN,
+    TOLERANCE,
     Costs,
     busy_slowdown,
     efficiency,
-    foretold_seconds,
-    held_up_to,
-    least_games,
     limits,
-    round_of,
+    max_efficient_cores,
+    min_task_factor,
+    profile_costs,
+    simulated_seconds,
 )
 
-TOLD = (1, 2, 4, 10, 32, 256, 1024, 10_000)
+TABLE_CORES = (1, 2, 4, 10, 32, 256, 1024, 10_000)
 """Numbers of cores in the table of efficiencies."""
-MANY = 64
+GAMES_FACTOR = 64
 """Factor by which the games of a round are multiplied."""
-FASTER = 50
+LEARNER_SPEEDUP = 50
 """Speed of the fast learner, as a multiple of one core."""
-AIM = 256
+TARGET_CORES = 256
 """Number of cores for which settings are recommended."""
-CALL = "call_seconds, 1 worker"
+CALL_KEY = "call_seconds, 1 worker"
 
 PAGE = """# How far clusters scale
 
@@ -109,23 +109,28 @@ same number of steps per round; `none` means that no number of games is enough.
 
 
 def game_seconds(profile: dict[str, Any], size: str = "usual") -> float:
-    """Return the mean seconds per game in tasks of a size."""
+    """Return the mean seconds per game in tasks of a size, "usual" or "small"."""
     tasks = profile[size]
     return float(sum(tasks["task_seconds"]) / len(tasks["task_seconds"]) / tasks["task_games"])
 
 
-def curves_of(told: dict[str, Any]) -> dict[str, Costs]:
-    """Return the costs to draw, by name: default settings, then one more change after another that moves the limit."""
-    default = told["profiles"]["default settings"]
-    small = round_of(default, told[CALL], "small")
-    many = replace(small, tasks=MANY * small.tasks)
+def simulated_curves(measured: dict[str, Any]) -> dict[str, Costs]:
+    """Return the costs of each curve by name.
+
+    The first curve has the default settings; every further curve adds one improvement to the curve before it.
+    """
+    default = measured["profiles"]["default settings"]
+    small = profile_costs(default, measured[CALL_KEY], "small")
+    many = replace(small, tasks=GAMES_FACTOR * small.tasks)
     overlap = replace(many, overlap=True)
     return {
-        "default settings": round_of(default, told[CALL]),
+        "default settings": profile_costs(default, measured[CALL_KEY]),
         f"tasks of {default['small']['task_games']} games": small,
-        f"and {MANY} times the games a round": many,
+        f"and {GAMES_FACTOR} times the games a round": many,
         "and rounds that overlap": overlap,
-        f"and a learner {FASTER} times as fast": replace(overlap, learn_seconds=small.learn_seconds / FASTER),
+        f"and a learner {LEARNER_SPEEDUP} times as fast": replace(
+            overlap, learn_seconds=small.learn_seconds / LEARNER_SPEEDUP
+        ),
     }
 
 
@@ -160,46 +165,53 @@ def costs_table(profiles: dict[str, Any]) -> str:
     return table(head, rows)
 
 
-def checked_table(told: dict[str, Any]) -> str:
+def checked_table(measured: dict[str, Any]) -> str:
     """Return the table that compares measured rounds with simulated ones."""
     rows = []
-    for name, one in told["rounds"].items():
-        foretold = foretold_seconds(told, one)
-        off = f"{100 * (foretold / one['seconds'] - 1):+.0f} %"
-        rows.append([name, f"{one['seconds']:.2f}", f"{foretold:.2f}", off])
+    for name, measured_round in measured["rounds"].items():
+        simulated = simulated_seconds(measured, measured_round)
+        off = f"{100 * (simulated / measured_round['seconds'] - 1):+.0f} %"
+        rows.append([name, f"{measured_round['seconds']:.2f}", f"{simulated:.2f}", off])
     return table(["cluster", "measured, s", "simulated, s", "difference"], rows)
 
 
 def curves_table(curves: dict[str, Costs]) -> str:
     """Return the table of efficiencies by number of cores."""
     rows = [
-        [name, f"{held_up_to(one):,}", *(f"{100 * efficiency(one, cores):.0f} %" for cores in TOLD)]
+        [name, f"{max_efficient_cores(one):,}", *(f"{100 * efficiency(one, cores):.0f} %" for cores in TABLE_CORES)]
         for name, one in curves.items()
     ]
-    return table(["settings", "90 % up to", *(f"{cores:,}" for cores in TOLD)], rows)
+    return table(["settings", "90 % up to", *(f"{cores:,}" for cores in TABLE_CORES)], rows)
 
 
-def own_table(told: dict[str, Any]) -> str:
-    """Return the table of how many cores each profile keeps busy, unchanged and with overlap and a fast learner."""
+def profiles_table(measured: dict[str, Any]) -> str:
+    """Return the table of efficient numbers of cores by profile: as measured, and with overlap and a fast learner."""
     rows = []
-    for name, one in told["profiles"].items():
-        best = replace(round_of(one, told[CALL], learner=FASTER), overlap=True)
-        rows.append([name, f"{held_up_to(round_of(one, told[CALL])):,}", f"{held_up_to(best):,}"])
+    for name, one in measured["profiles"].items():
+        best = replace(profile_costs(one, measured[CALL_KEY], learner_speedup=LEARNER_SPEEDUP), overlap=True)
+        rows.append(
+            [name, f"{max_efficient_cores(profile_costs(one, measured[CALL_KEY])):,}", f"{max_efficient_cores(best):,}"]
+        )
     return table(["settings", "as measured", "overlap, fast learner"], rows)
 
 
-def limits_table(told: dict[str, Any]) -> str:
-    """Return the table of the limits of each profile."""
-    walls = {name: limits(round_of(one, told[CALL])) for name, one in told["profiles"].items()}
-    rows = [[name, *(f"{cores:,.{int(cores < 10)}f}" for cores in found.values())] for name, found in walls.items()]
-    return table(["settings", *next(iter(walls.values()))], rows)
+def limits_table(measured: dict[str, Any]) -> str:
+    """Return the table of `limits`, with a row per profile and a column per resource."""
+    limits_by_profile = {
+        name: limits(profile_costs(one, measured[CALL_KEY])) for name, one in measured["profiles"].items()
+    }
+    rows = [
+        [name, *(f"{cores:,.{int(cores < 10)}f}" for cores in found.values())]
+        for name, found in limits_by_profile.items()
+    ]
+    return table(["settings", *next(iter(limits_by_profile.values()))], rows)
 
 
-def moves(told: dict[str, Any]) -> str:
+def limits_text(measured: dict[str, Any]) -> str:
     """Return a list of what limits each profile and what a faster learner would change."""
     lines = []
-    for name, one in told["profiles"].items():
-        found = limits(round_of(one, told[CALL]))
+    for name, one in measured["profiles"].items():
+        found = limits(profile_costs(one, measured[CALL_KEY]))
         first, second = sorted(found, key=lambda what: found[what])[:2]
         at, then = (f"{what}, at {found[what]:,.{int(found[what] < 10)}f} cores" for what in (first, second))
         learner = f"{found['the learner']:,.{int(found['the learner'] < 10)}f}"
@@ -216,49 +228,49 @@ def moves(told: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def aims_table(told: dict[str, Any]) -> str:
-    """Return the table of the fewest games per round that keep `AIM` cores busy, by settings."""
+def required_games_table(measured: dict[str, Any]) -> str:
+    """Return the table of the minimum number of games per round for `TARGET_CORES` cores, by settings."""
     rows = []
-    for name, profile in told["profiles"].items():
-        for faster, overlap in ((1, False), (1, True), (FASTER, False), (FASTER, True)):
-            row = [name, f"{faster}", "yes" if overlap else "no"]
+    for name, profile in measured["profiles"].items():
+        for learner_speedup, overlap in ((1, False), (1, True), (LEARNER_SPEEDUP, False), (LEARNER_SPEEDUP, True)):
+            row = [name, f"{learner_speedup}", "yes" if overlap else "no"]
             for size in ("usual", "small"):
-                costs = replace(round_of(profile, told[CALL], size, faster), overlap=overlap)
-                times = least_games(costs, AIM)
-                row.append(f"{times * costs.tasks * profile[size]['task_games']:,.0f}" if times else "none")
+                costs = replace(profile_costs(profile, measured[CALL_KEY], size, learner_speedup), overlap=overlap)
+                factor = min_task_factor(costs, TARGET_CORES)
+                row.append(f"{factor * costs.tasks * profile[size]['task_games']:,.0f}" if factor else "none")
             rows.append(row)
     return table(["settings", "learner, times one core", "overlap", "in tasks as above", "in tasks of 8"], rows)
 
 
-def page(told: dict[str, Any], picture: str) -> str:
+def page(measured: dict[str, Any], picture: str) -> str:
     """Return the page as Markdown."""
-    profiles = told["profiles"]
-    default, costs = profiles["default settings"], round_of(profiles["default settings"], told[CALL])
+    profiles = measured["profiles"]
+    default, costs = profiles["default settings"], profile_costs(profiles["default settings"], measured[CALL_KEY])
     return PAGE.format(
-        **{name: told[name] for name in ("machine", "cores")},
+        **{name: measured[name] for name in ("machine", "cores")},
         picture=picture,
-        aim=AIM,
-        faster=FASTER,
+        aim=TARGET_CORES,
+        faster=LEARNER_SPEEDUP,
         node_cores=NODE_CORES,
-        default_cores=_efficient_up_to(held_up_to(costs)),
+        default_cores=_efficient_up_to(max_efficient_cores(costs)),
         default_games=default["games"],
         default_tasks=costs.tasks,
         default_learning=costs.learn_seconds,
         default_playing=default["games"] * game_seconds(default),
-        gen_cores=_efficient_up_to(held_up_to(round_of(profiles["gen-4"], told[CALL]))),
-        call=1e3 * told[CALL],
-        two=told["rounds"]["2 workers"]["seconds"],
-        overhead=100 * (told["rounds"]["2 workers"]["seconds"] / told["threads_seconds"] - 1),
-        threads=told["threads_seconds"],
-        checked_tasks=len(told["checked"]["task_seconds"]),
-        busy=busy_slowdown(told),
+        gen_cores=_efficient_up_to(max_efficient_cores(profile_costs(profiles["gen-4"], measured[CALL_KEY]))),
+        call=1e3 * measured[CALL_KEY],
+        two=measured["rounds"]["2 workers"]["seconds"],
+        overhead=100 * (measured["rounds"]["2 workers"]["seconds"] / measured["threads_seconds"] - 1),
+        threads=measured["threads_seconds"],
+        checked_tasks=len(measured["checked"]["task_seconds"]),
+        busy=busy_slowdown(measured),
         costs=costs_table(profiles),
-        checked=checked_table(told),
-        curves=curves_table(curves_of(told)),
-        own=own_table(told),
-        limits=limits_table(told),
-        moves=moves(told),
-        aims=aims_table(told),
+        checked=checked_table(measured),
+        curves=curves_table(simulated_curves(measured)),
+        own=profiles_table(measured),
+        limits=limits_table(measured),
+        moves=limits_text(measured),
+        aims=required_games_table(measured),
     )
 
 
@@ -268,7 +280,7 @@ def draw(curves: dict[str, Costs], path: Path) -> None:
     axes = figure.subplots()
     for name, costs in curves.items():
         axes.plot(CORES, [efficiency(costs, workers) for workers in CORES], "o-", markersize=3.5, label=name)
-    axes.axhline(HELD, color="#667085", linewidth=1, linestyle=(0, (4, 3)))
+    axes.axhline(MIN_EFFICIENCY, color="#667085", linewidth=1, linestyle=(0, (4, 3)))
     axes.set(xscale="log", ylim=(0, 1.05), xlabel="cores", ylabel="share of the cores' time spent playing")
     axes.legend(frameon=False)
     figure.savefig(path, dpi=150)
@@ -278,15 +290,17 @@ def main() -> None:
     """Write the page and the figure, then check the simulation against the measured rounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measured", type=Path)
-    parser.add_argument("out", type=Path, help="without suffix")
+    parser.add_argument("out", type=Path, help="path of the page and the figure without suffix")
     arguments = parser.parse_args()
-    told = json.loads(arguments.measured.read_text(encoding="utf-8"))
+    measured = json.loads(arguments.measured.read_text(encoding="utf-8"))
     picture = arguments.out.with_suffix(".png")
-    draw(curves_of(told), picture)
-    arguments.out.with_suffix(".md").write_text(page(told, picture.name), encoding="utf-8")
-    print(f"{checked_table(told)}\nwrote {arguments.out}.md and .png")
-    if any(abs(foretold_seconds(told, one) / one["seconds"] - 1) > WITHIN for one in told["rounds"].values()):
-        raise SystemExit(f"the simulation is off by more than {WITHIN:.0%}")
+    draw(simulated_curves(measured), picture)
+    arguments.out.with_suffix(".md").write_text(page(measured, picture.name), encoding="utf-8")
+    print(f"{checked_table(measured)}\nwrote {arguments.out}.md and .png")
+    if any(
+        abs(simulated_seconds(measured, one) / one["seconds"] - 1) > TOLERANCE for one in measured["rounds"].values()
+    ):
+        raise SystemExit(f"the simulation is off by more than {TOLERANCE:.0%}")
 
 
 if __name__ == "__main__":

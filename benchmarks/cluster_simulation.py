@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 BANDWIDTH = 1.25e9
-"""Bytes per second into and out of the driver: 10 Gbit/s."""
+"""Bytes per second of the driver's network card in each direction: 10 Gbit/s."""
 NODE_CORES = 32
 """Number of cores of a node; a node fetches new weights once."""
 CORES = (1, 2, 4, 10, 32, 64, 128, 256, 512, 1024, 2048, 4096, 10_000)
 LOCAL_BANDWIDTH = 1e10
 """Bytes per second within a machine."""
-MOST_TASKS = 200_000
-HELD = 0.9
-WITHIN = 0.15
+MAX_TASKS = 200_000
+MIN_EFFICIENCY = 0.9
+TOLERANCE = 0.15
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a round in seconds and bytes; its tasks repeat the measured tasks."""
+    """Costs of a round in seconds and bytes. The round has `tasks` tasks, with the times `task_seconds` in turn."""
 
     task_seconds: tuple[float, ...]
     tasks: int
@@ -39,20 +39,20 @@ class Costs:
     overlap: bool = False
     bandwidth: float = BANDWIDTH
     slowdown: float = 1.0
-    """Factor on the time of a task where workers share cores, memory or caches with busy workers."""
+    """Factor by which a task takes longer because workers share cores, memory or caches."""
 
 
-def costs_of(tasks: dict[str, Any], call_seconds: float, games: float, learn_seconds: float = 0.0) -> Costs:
+def make_costs(tasks: dict[str, Any], call_seconds: float, games: float, learn_seconds: float = 0.0) -> Costs:
     """Return the costs of a round of `games` games in tasks like the measured ones."""
     seconds = tuple(tasks["task_seconds"])
     names = ("task_bytes", "weight_bytes", "unpack_seconds", "join_seconds")
-    told = {name: tasks[name] for name in names}
+    measured = {name: tasks[name] for name in names}
     count = max(1, round(games / tasks["task_games"]))
-    return Costs(seconds, count, call_seconds=call_seconds, learn_seconds=learn_seconds, **told)
+    return Costs(seconds, count, call_seconds=call_seconds, learn_seconds=learn_seconds, **measured)
 
 
 def play_seconds(costs: Costs, workers: int, nodes: int) -> float:
-    """Return the seconds that playing the games of a round takes."""
+    """Return the seconds to play the games of a round, from sending the weights to joining the samples."""
     driver = nodes * costs.weight_bytes / costs.bandwidth
     free = [driver + costs.unpack_seconds] * min(workers, costs.tasks)
     heapq.heapify(free)
@@ -81,64 +81,72 @@ def efficiency(costs: Costs, workers: int) -> float:
     return mean * costs.tasks / (workers * round_seconds(costs, workers))
 
 
-def held_up_to(costs: Costs) -> int:
-    """Return the largest number of cores up to which the efficiency stays at least `HELD`; 0 if it never does."""
-    held = 0
+def max_efficient_cores(costs: Costs) -> int:
+    """Return the number of cores up to which the efficiency is at least `MIN_EFFICIENCY`; 0 if one core is below it."""
+    efficient = 0
     for workers in range(1, CORES[-1] + 1):
-        if efficiency(costs, workers) < HELD:
+        if efficiency(costs, workers) < MIN_EFFICIENCY:
             break
-        held = workers
-    return held
+        efficient = workers
+    return efficient
 
 
-def least_games(costs: Costs, workers: int) -> int | None:
-    """Return the smallest power of two by which to multiply a round's tasks to reach the efficiency `HELD`.
+def min_task_factor(costs: Costs, workers: int) -> int | None:
+    """Return a factor for the number of tasks: the smallest power of two that gives the efficiency `MIN_EFFICIENCY`.
 
-    None if up to `MOST_TASKS` tasks do not reach it.
+    Return None if about `MAX_TASKS` tasks are not enough.
     """
-    for times in (2**power for power in range(21)):
-        if efficiency(replace(costs, tasks=times * costs.tasks), workers) >= HELD:
-            return times
-        if times * costs.tasks > MOST_TASKS:
+    for factor in (2**power for power in range(21)):
+        if efficiency(replace(costs, tasks=factor * costs.tasks), workers) >= MIN_EFFICIENCY:
+            return factor
+        if factor * costs.tasks > MAX_TASKS:
             break
     return None
 
 
-def busy_slowdown(told: dict[str, Any]) -> float:
-    """Return the factor by which tasks take longer where all cores of the measured machine are busy.
+def busy_slowdown(measured: dict[str, Any]) -> float:
+    """Return the factor by which tasks take longer if all cores of the measured machine are busy, at least 1.
 
-    The same tasks were measured one after another, and by one thread per core in one process.
+    The same tasks were measured one after another, and on one thread per core in one process.
     """
-    alone = sum(told["checked"]["task_seconds"])
-    return max(1.0, float(told["threads_seconds"]) * told["cores"] / alone)
+    alone = sum(measured["checked"]["task_seconds"])
+    return max(1.0, float(measured["threads_seconds"]) * measured["cores"] / alone)
 
 
-def foretold_seconds(told: dict[str, Any], measured: dict[str, Any]) -> float:
+def simulated_seconds(measured: dict[str, Any], measured_round: dict[str, Any]) -> float:
     """Return the simulated seconds of a measured round; if there are more workers than cores, they share the cores."""
-    tasks = told["checked"]
+    tasks = measured["checked"]
     games = len(tasks["task_seconds"]) * tasks["task_games"]
-    costs = costs_of(tasks, told["call_seconds, 1 worker"], games)
-    sharing, pace = measured["workers"] / told["cores"], measured["alone_seconds"] / sum(tasks["task_seconds"])
-    slowdown = pace * (sharing * busy_slowdown(told) if sharing >= 1 else 1.0)
+    costs = make_costs(tasks, measured["call_seconds, 1 worker"], games)
+    sharing, pace = (
+        measured_round["workers"] / measured["cores"],
+        measured_round["alone_seconds"] / sum(tasks["task_seconds"]),
+    )
+    slowdown = pace * (sharing * busy_slowdown(measured) if sharing >= 1 else 1.0)
     local = replace(costs, slowdown=slowdown, bandwidth=LOCAL_BANDWIDTH)
-    return play_seconds(local, measured["workers"], measured["nodes"])
+    return play_seconds(local, measured_round["workers"], measured_round["nodes"])
 
 
-def round_of(profile: dict[str, Any], call_seconds: float, size: str = "usual", learner: float = 1.0) -> Costs:
+def profile_costs(
+    profile: dict[str, Any], call_seconds: float, size: str = "usual", learner_speedup: float = 1.0
+) -> Costs:
     """Return the costs of a profile's round.
 
     Args:
         profile: measured by `benchmarks.cluster`.
         call_seconds: time of the driver for one task.
         size: size of the tasks, "usual" or "small".
-        learner: speed of the learner, as a multiple of one core.
+        learner_speedup: speed of the learner, as a multiple of one core.
     """
-    learn_seconds = profile["steps"] * profile["step_seconds"] / learner
-    return costs_of(profile[size], call_seconds, profile["games"], learn_seconds)
+    learn_seconds = profile["steps"] * profile["step_seconds"] / learner_speedup
+    return make_costs(profile[size], call_seconds, profile["games"], learn_seconds)
 
 
 def limits(costs: Costs) -> dict[str, float]:
-    """Return, by name of the resource, the number of cores at which it alone takes as long as the games of a round."""
+    """Return the number of cores at which each resource becomes the limit, by name of the resource.
+
+    On this number of cores, playing the games of a round takes as long as the resource alone needs for the round.
+    """
     task = sum(costs.task_seconds) / len(costs.task_seconds)
     playing = task * costs.tasks
     return {

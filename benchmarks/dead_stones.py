@@ -1,15 +1,17 @@
-"""Measure how often the proposed dead stones of finished Go games give the result stated in the game's file.
+"""Measure how well `ninetka_agents.go.status` proposes the dead stones of finished Go games.
+
+The winner and the lead after removing these stones are compared with the result that the game's file states.
 
     python -m benchmarks.dead_stones FOLDER... [--size 9] [--games 1000] [--seed 0]
 
 At most `--games` SGF files below each folder are used, in random order. A game is used if it has the board size, ends
-by two passes, and its `RE` gives the winner's points, such as `B+2.5`, or a draw. Files that cannot be read, repeated
-games, and results that are impossible with the komi are skipped: under area scoring, points and komi differ by a whole
-number.
+by two passes, and its `RE` gives the winning margin, such as `B+2.5`, or a draw. Files that cannot be read, repeated
+games, and results that are impossible with the komi are skipped. Under area scoring, Black's lead plus komi must be a
+whole number.
 
 Each row of the table shows, for one folder: the number of games used; the share of games whose winner is the stated one
-if the board is counted as it stands; the same after the proposed dead stones are removed; the share of games whose lead
-is then within one point of the stated lead; and the time of a proposal.
+if all stones are counted as alive; the same share after the proposed dead stones are removed; the share of games whose
+lead is then within one point of the stated lead; and the time of a proposal.
 
 The collections measured for docs/guides/gtp.md are in the GitHub repositories michaelnny/alpha_zero
 (`games/pro_games/go/9x9`, games of GoQuest and CGOS) and ChinChangYang/gnugo (`regression/games`).
@@ -27,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ninetka_agents.go.status import find_statuses, settled
+from ninetka_agents.go.status import agreed_position, find_statuses
 from ninetka_env.api.record_files import read_records
 from ninetka_env.games.go.game import Game
 from ninetka_train.judging.report import markdown_table
@@ -47,27 +49,27 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the selection of games")
     chosen = parser.parse_args()
     find_statuses(Game.new(size=chosen.size))  # compiles
-    rows = [row(folder, chosen.size, chosen.games, chosen.seed) for folder in chosen.folders]
+    rows = [measure_folder(folder, chosen.size, chosen.games, chosen.seed) for folder in chosen.folders]
     print("\n".join(markdown_table(COLUMNS, rows)))
 
 
-def row(folder: Path, size: int, count: int, seed: int) -> list[str]:
+def measure_folder(folder: Path, size: int, count: int, seed: int) -> list[str]:
     """Measure a folder and return its row of the table."""
-    as_stands, right, close, taken = [], [], [], 0.0
+    as_stands, winner_right, lead_close, taken = [], [], [], 0.0
     for game, stated in finished_games(folder, size, seed):
         begin = time.perf_counter()
         dead = find_statuses(game).dead
         taken += time.perf_counter() - begin
-        found = lead(settled(game, dead))
-        as_stands.append(np.sign(lead(settled(game, []))) == np.sign(stated))
-        right.append(np.sign(found) == np.sign(stated))
-        close.append(abs(found - stated) <= 1)
-        if len(right) == count:
+        proposed_lead = lead(agreed_position(game, dead))
+        as_stands.append(np.sign(lead(agreed_position(game, []))) == np.sign(stated))
+        winner_right.append(np.sign(proposed_lead) == np.sign(stated))
+        lead_close.append(abs(proposed_lead - stated) <= 1)
+        if len(winner_right) == count:
             break
-    if not right:
+    if not winner_right:
         return [folder.name, "0", "", "", "", ""]
-    shares = [f"{100 * np.mean(flags):.1f}" for flags in (as_stands, right, close)]
-    return [folder.name, str(len(right)), *shares, f"{1000 * taken / len(right):.1f}"]
+    shares = [f"{100 * np.mean(flags):.1f}" for flags in (as_stands, winner_right, lead_close)]
+    return [folder.name, str(len(winner_right)), *shares, f"{1000 * taken / len(winner_right):.1f}"]
 
 
 def finished_games(folder: Path, size: int, seed: int) -> Iterator[tuple[Game, float]]:

@@ -2,11 +2,11 @@
 
     python -m benchmarks.elo_intervals [--matches 1000] [--groups 10 20 50] [--dependent]
 
-Agents with known ratings play matches whose winners are drawn from the model of `ninetka_train.judging.ratings`. Games
-have 2, 3 or 4 players. A match has two agents, as many agents as seats, or one agent more than seats. The first agent
-is 0 to 400 Elo above the last, and the others are spaced evenly between them. A row of the table covers all intervals
-shown in these matches, of ratings relative to the mean and relative to the last agent; "least covered" is the lowest
-coverage of one agent's rating in one kind of match.
+Agents with known ratings play matches whose winners are drawn from the model of `ninetka_train.judging.ratings`.
+Games have 2, 3 or 4 players. A match has two agents, as many agents as seats, or one agent more than seats. The first
+agent is 0 to 400 Elo above the last, and the others are spaced evenly between them. A row of the table covers all
+intervals shown in these matches, both of ratings relative to the mean and of ratings relative to the last agent. The
+column "least covered" has the lowest coverage of one agent's rating in one kind of match.
 
 Games are independent; with `--dependent`, the first game of a group decides all others in a quarter of the groups.
 """
@@ -23,18 +23,18 @@ import numpy.typing as npt
 from ninetka_env.core.registry import load_variant
 from ninetka_train.judging.ratings import ELO_PER_NAT, elo_ratings
 from ninetka_train.judging.report import markdown_table
-from ninetka_train.judging.results import NO_ACTION, MoveTimes, Results, Settings
+from ninetka_train.judging.results import NO_ACTION, MatchSettings, MoveTimes, Results
 from ninetka_train.judging.schedule import Schedule, make_schedule
 
 PLAYERS = (2, 3, 4)
 DIFFERENCES = (0, 100, 200, 400)
 """Elo differences between the first and the last agent."""
-DEPENDENT = 0.25
+DEPENDENT_SHARE = 0.25
 """Share of the groups whose first game decides the others."""
 
 
-class Kind(NamedTuple):
-    """A kind of simulated match."""
+class MatchKind(NamedTuple):
+    """A kind of simulated match: numbers of players, agents and rotation groups per lineup, and the Elo difference."""
 
     players: int
     agents: int
@@ -52,52 +52,63 @@ def main() -> None:
     chosen = parser.parse_args()
     columns = ("match", "groups", "intervals shown", "covered %", "least covered %")
     rows = [
-        row(players, groups, chosen.matches, chosen.seed, chosen.dependent)
+        table_row(players, groups, chosen.matches, chosen.seed, chosen.dependent)
         for players, groups in product(PLAYERS, chosen.groups)
     ]
     print("\n".join(markdown_table(columns, rows)))
 
 
-def row(players: int, groups: int, matches: int, seed: int, dependent: bool) -> list[str]:
+def table_row(players: int, groups: int, matches: int, seed: int, dependent: bool) -> list[str]:
     """Simulate all kinds of matches with these numbers of players and rotation groups; return a row of the table."""
-    shown, cover = 0, []
+    shown, coverages = 0, []
     for agents, difference in product(sorted({2, players, players + 1}), DIFFERENCES):
-        kind = Kind(players, agents, groups, difference)
-        counts = np.sum([covered(kind, [seed, *kind, number], dependent) for number in range(matches)], axis=0)
+        kind = MatchKind(players, agents, groups, difference)
+        counts = np.sum(
+            [interval_coverage(kind, [seed, *kind, number], dependent) for number in range(matches)], axis=0
+        )
         shown += int(counts[0].sum())
-        often = counts[0] >= matches / 4  # the coverage of rarely shown intervals is too noisy
-        cover += (counts[1][often] / counts[0][often]).tolist()
-    return [f"{players} players", str(groups), str(shown), f"{100 * np.mean(cover):.1f}", f"{100 * min(cover):.1f}"]
+        often_shown = counts[0] >= matches / 4  # the coverage of rarely shown intervals is too noisy
+        coverages += (counts[1][often_shown] / counts[0][often_shown]).tolist()
+    return [
+        f"{players} players",
+        str(groups),
+        str(shown),
+        f"{100 * np.mean(coverages):.1f}",
+        f"{100 * min(coverages):.1f}",
+    ]
 
 
-def covered(kind: Kind, seed: list[int], dependent: bool) -> npt.NDArray[np.int64]:
-    """Simulate one match; return which intervals are shown and which cover the true rating.
+def interval_coverage(kind: MatchKind, seed: list[int], dependent: bool) -> npt.NDArray[np.int64]:
+    """Simulate one match; return which intervals are shown and which intervals cover the true rating.
 
     Returns:
-        Array of shape (2, anchors, agents) of 0 and 1: shown, then covering.
+        (2, 2, agents) int64 of 0 and 1. First index: whether the interval is shown, whether it covers the true rating.
+        Second index: ratings relative to the mean, ratings relative to the last agent.
     """
     truth = np.linspace(kind.difference, 0, kind.agents)
-    results = simulated(kind, truth, np.random.default_rng(seed), dependent)
+    results = simulate_match(kind, truth, np.random.default_rng(seed), dependent)
     found = []
     for anchor in (None, kind.agents - 1):
         zero = truth.mean() if anchor is None else truth[anchor]
         intervals = [interval for _, interval in elo_ratings(results, anchor)]
-        true = [
+        covers = [
             one is not None and one[0] <= value - zero <= one[1] for one, value in zip(intervals, truth, strict=True)
         ]
-        found.append([[one is not None for one in intervals], true])
+        found.append([[one is not None for one in intervals], covers])
     return np.array(found).transpose(1, 0, 2).astype(np.int64)
 
 
-def simulated(kind: Kind, elos: npt.NDArray[np.float64], rng: np.random.Generator, dependent: bool) -> Results:
+def simulate_match(
+    kind: MatchKind, elos: npt.NDArray[np.float64], rng: np.random.Generator, dependent: bool
+) -> Results:
     """Return the results of a simulated match of agents with ratings `elos`; its games have no moves."""
-    schedule = make_schedule(kind.agents, kind.players, kind.groups * rotation(kind))
+    schedule = make_schedule(kind.agents, kind.players, kind.groups * group_games(kind))
     strength = np.exp(elos / ELO_PER_NAT)[schedule.seatings]
-    chance = strength / strength.sum(axis=1, keepdims=True)
-    winners = (rng.random((len(chance), 1)) > chance.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    win_probabilities = strength / strength.sum(axis=1, keepdims=True)
+    winners = (rng.random((len(win_probabilities), 1)) > win_probabilities.cumsum(axis=1)[:, :-1]).sum(axis=1)
     if dependent:
         winners = with_repeats(schedule, winners, rng)
-    settings = Settings(tuple(map(str, range(kind.agents))), "ninetka", kind.players, len(winners), 0, 1)
+    settings = MatchSettings(tuple(map(str, range(kind.agents))), "ninetka", kind.players, len(winners), 0, 1)
     games, groups, variant = len(winners), int(schedule.group_of[-1]) + 1, load_variant("ninetka")
     return Results(
         settings,
@@ -106,24 +117,24 @@ def simulated(kind: Kind, elos: npt.NDArray[np.float64], rng: np.random.Generato
         np.zeros((games, kind.players)),
         np.zeros(groups, variant.dtype),
         np.full((games, 1), NO_ACTION, np.int16),
-        MoveTimes.new(kind.agents, 1),
+        MoveTimes.zeros(kind.agents, 1),
     )
 
 
-def rotation(kind: Kind) -> int:
+def group_games(kind: MatchKind) -> int:
     """Return the number of games in a rotation group."""
     return make_schedule(kind.agents, kind.players, 1).rotation
 
 
 def with_repeats(schedule: Schedule, winners: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return winners where, in a share of the groups, the winner of the first game wins all games of its group.
+    """Return a copy of `winners` with changes: in some groups, the winner of the first game wins all games.
 
-    An agent that has several seats wins with the first of them.
+    The share of these groups is `DEPENDENT_SHARE`. An agent that has several seats wins with its first seat.
     """
     firsts = schedule.first_games
     won = schedule.seatings[firsts, winners[firsts]][schedule.group_of]
     again = (schedule.seatings == won[:, None]).argmax(axis=1)
-    return np.where((rng.random(len(firsts)) < DEPENDENT)[schedule.group_of], again, winners)
+    return np.where((rng.random(len(firsts)) < DEPENDENT_SHARE)[schedule.group_of], again, winners)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,18 @@ import numpy as np
 
 from ninetka_agents.go.gtp.process import EngineProcess, find_engine
 
-GNU_GO = "gnugo --mode gtp --chinese-rules --capture-all-dead --level"
-SPIEL = "go(board_size=9,komi=7.0)"
+GNU_GO_COMMAND = "gnugo --mode gtp --chinese-rules --capture-all-dead --level"
+SPIEL_GAME = "go(board_size=9,komi=7.0)"
 
 
 def openspiel() -> Callable[[], int]:
-    """Return a function that plays one random game of OpenSpiel, with tensor and mask, and returns its plies."""
+    """Return a function that plays one random game of OpenSpiel and returns the number of plies.
+
+    The function reads the observation tensor and the action mask at every ply.
+    """
     import pyspiel
 
-    game, rng = pyspiel.load_game(SPIEL), np.random.default_rng(0)
+    game, rng = pyspiel.load_game(SPIEL_GAME), np.random.default_rng(0)
 
     def run() -> int:
         state, moves = game.new_initial_state(), 0
@@ -57,7 +60,7 @@ def pgx(num_envs: int = 1024) -> Callable[[], int]:
     return run
 
 
-def gnu_go(level: int, moves: int = 60) -> list[float]:
+def gnu_go_move_seconds(level: int, moves: int = 60) -> list[float]:
     """Return the seconds that GNU Go takes for each move of a game against itself.
 
     Args:
@@ -67,13 +70,13 @@ def gnu_go(level: int, moves: int = 60) -> list[float]:
     Raises:
         ValueError: if GNU Go is not installed.
     """
-    engine, took, passed = EngineProcess(find_engine(f"{GNU_GO} {level}"), timeout=600), list[float](), 0
+    engine, took, passed = EngineProcess(find_engine(f"{GNU_GO_COMMAND} {level}"), timeout=600), list[float](), 0
     engine.ask("boardsize", 9)
     engine.ask("komi", 7)
     while passed < 2 and len(took) < moves:
-        begin = time.perf_counter()
+        start = time.perf_counter()
         answer = engine.ask("genmove", "bw"[len(took) % 2])
-        took.append(time.perf_counter() - begin)
+        took.append(time.perf_counter() - start)
         passed = passed + 1 if answer.lower() in ("pass", "resign") else 0
     engine.close()
     return took

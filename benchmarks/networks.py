@@ -1,4 +1,7 @@
-"""Benchmark the networks of Go and Kropki: evaluation of one position and of batches, and the gradients of a step."""
+"""Benchmark the networks of Go and Kropki: evaluation of one position and of batches, and the gradients of a step.
+
+The network of 9tka is measured by `benchmarks.train`.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,23 @@ import torch
 from benchmarks.measure import Row, write_rows
 from benchmarks.vector import random_play
 from ninetka_agents.outputs import as_tensors
-from ninetka_agents.parts import network_of
+from ninetka_agents.plugins import network_of
 from ninetka_env.api.vector import GameVectorEnv
 from ninetka_env.core.registry import load_variant
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 
-REACHES: dict[str, dict[int, float | None]] = {
+TARGETS: dict[str, dict[int, float | None]] = {
     "go": {1: 5.0, 256: 0.5},
     "kropki": {1: 5.0, 256: 0.5},
     "kropki:width=20,height=20": {1: None, 64: None},
     "kropki:width=39,height=32": {1: None, 64: None},
 }
-"""By game: the batch sizes to measure, each with the target in milliseconds per position."""
+"""Maps a game to the batch sizes to measure, and a batch size to its target in milliseconds per position."""
 MINIBATCH = 512
 
 
-def positions(spec: str, count: int) -> Records:
-    """Return `count` positions, each some plies into a random game."""
+def positions(spec: str, count: int) -> StateArray:
+    """Return `count` positions of different random games."""
     envs = GameVectorEnv(count, load_variant(spec))
     envs.reset(seed=0)
     random_play(envs)()
@@ -40,24 +43,24 @@ def milliseconds(run: Callable[[], object], repeats: int) -> float:
     run()
     taken = []
     for _ in range(repeats):
-        begin = time.perf_counter()
+        start = time.perf_counter()
         run()
-        taken.append(time.perf_counter() - begin)
+        taken.append(time.perf_counter() - start)
     return 1e3 * statistics.median(taken)
 
 
-def judging(network: Any, games: Records, bf16: bool) -> Callable[[], object]:
+def evaluation_run(network: Any, games: StateArray, bf16: bool) -> Callable[[], object]:
     """Return a function that evaluates games."""
 
     def run() -> object:
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            return network.judge(games)
+            return network.evaluate(games)
 
     return run
 
 
-def learning(network: Any, games: Records, bf16: bool) -> Callable[[], object]:
-    """Return a function that computes the gradients of all outputs on a minibatch."""
+def gradient_run(network: Any, games: StateArray, bf16: bool) -> Callable[[], object]:
+    """Return a function that computes the gradients of a loss that depends on all outputs, on the batch `games`."""
     inputs = as_tensors(network.encode(games))
 
     def run() -> object:
@@ -73,18 +76,18 @@ def learning(network: Any, games: Records, bf16: bool) -> Callable[[], object]:
 def rows() -> Iterator[Row]:
     """Measure everything on all cores."""
     threads = torch.get_num_threads()
-    for spec, reaches in REACHES.items():
+    for spec, targets in TARGETS.items():
         torch.manual_seed(0)
         network = network_of(load_variant(spec).definition.name).Network().eval()
-        for (count, reach), bf16 in ((one, bf16) for one in reaches.items() for bf16 in (False, True)):
+        for (count, target), bf16 in ((one, bf16) for one in targets.items() for bf16 in (False, True)):
             what = f"{spec}: its network judges {count} at once, {threads} threads, {'bfloat16' if bf16 else 'float32'}"
-            taken = milliseconds(judging(network, positions(spec, count), bf16), 200 // count + 5) / count
-            yield Row(what, "ms/position", taken, target=reach, lower_is_better=True)
+            taken = milliseconds(evaluation_run(network, positions(spec, count), bf16), 200 // count + 5) / count
+            yield Row(what, "ms/position", taken, target=target, lower_is_better=True)
     for spec, bf16 in ((spec, bf16) for spec in ("go", "kropki") for bf16 in (False, True)):
         network = network_of(spec).Network()
         what = f"{spec}: gradients of {MINIBATCH} positions, {threads} threads, {'bfloat16' if bf16 else 'float32'}"
         yield Row(
-            what, "ms", milliseconds(learning(network, positions(spec, MINIBATCH), bf16), 3), lower_is_better=True
+            what, "ms", milliseconds(gradient_run(network, positions(spec, MINIBATCH), bf16), 3), lower_is_better=True
         )
 
 

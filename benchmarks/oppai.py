@@ -1,4 +1,4 @@
-"""Run oppai-rs for comparison: its random games, the speed of its UCT, and matches against it.
+"""Run oppai-rs for comparison: random games, the speed of its UCT, and matches against it.
 
 oppai-rs by E. Kurnevsky (github.com/pointsgame/oppai-rs, commit eb35c10) is under the AGPL. If it is installed, it runs
 here as a separate program; none of its code is in this repository. Two environment variables name its programs:
@@ -25,7 +25,7 @@ import numpy as np
 
 from ninetka_agents.agent import Actions, Agent, Forfeit, make_agent
 from ninetka_env.core.game import Game as AnyGame
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.kropki.game import Game
 from ninetka_train.judging.evaluate import evaluate
 from ninetka_train.judging.report import print_report
@@ -34,8 +34,8 @@ BENCH = os.environ.get("NINETKA_OPPAI_BENCH")
 CLI = os.environ.get("NINETKA_OPPAI_CLI")
 COLOURS = ("Red", "Black")
 """Names of the seats in oppai-rs."""
-WHOLE = 100_000
-"""Number of playouts of UCT in oppai-rs at complexity 1."""
+FULL_PLAYOUTS = 100_000
+"""Number of UCT playouts at complexity 1. oppai-rs takes a multiple of this number, its *complexity*."""
 
 
 def random_games(program: str, side: int, count: int) -> Callable[[], int]:
@@ -50,69 +50,69 @@ def random_games(program: str, side: int, count: int) -> Callable[[], int]:
 
 
 def simulations(command: str, game: Game, count: int) -> Callable[[], int]:
-    """Return a function that searches a position with oppai-rs for `count` playouts, with a new tree in each call."""
-    player = OppaiPlayer(command, game, count)
+    """Return a function that searches a position with `count` playouts of oppai-rs, with a new tree in each call."""
+    agent = OppaiSeatAgent(command, game, count)
 
     def run() -> int:
-        player.set_up()
-        player.moves()
+        agent.set_up()
+        agent.best_moves()
         return count
 
     return run
 
 
 class OppaiAgent(Agent):
-    """Play with oppai-rs: one process per game, which receives every move."""
+    """Agent that plays with oppai-rs: one process per game, which receives every move."""
 
-    remembers = True
+    has_seat_agents = True
 
     def __init__(self, command: str, playouts: int) -> None:
         """Set the command line and the number of playouts per move; solvers that do not search ignore the number."""
         self.name = f"oppai-rs:playouts={playouts}"
         self._command, self._playouts = command, playouts
 
-    def start(self, game: AnyGame) -> OppaiPlayer:
+    def start(self, game: AnyGame) -> OppaiSeatAgent:
         """Start a process for a game."""
         assert isinstance(game, Game)
-        return OppaiPlayer(self._command, game, self._playouts)
+        return OppaiSeatAgent(self._command, game, self._playouts)
 
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Raise `NotImplementedError`, because oppai-rs plays whole games only."""
         raise NotImplementedError
 
 
-class OppaiPlayer:
-    """oppai-rs in one game of the rule `immediate`; see `ninetka_agents.agent.Player`."""
+class OppaiSeatAgent:
+    """oppai-rs in one game of the rule `immediate`; see `ninetka_agents.agent.SeatAgent`."""
 
     def __init__(self, command: str, game: Game, playouts: int) -> None:
         """Start the program and send it the position; raise `Forfeit` if the program does not answer."""
-        self._game, self._share = game.copy(), playouts / WHOLE
+        self._game, self._share = game.copy(), playouts / FULL_PLAYOUTS
         pipe, words = subprocess.PIPE, shlex.split(command)
         self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
         self.set_up()
 
     def set_up(self) -> None:
-        """Send the board size and the points on the board, alternating between the seats."""
+        """Send the board size, then the points on the board, alternating between the seats."""
         game = self._game
-        self._ask(command="Init", width=game.width, height=game.height)
+        self._request(command="Init", width=game.width, height=game.height)
         by_seat = [np.flatnonzero(game.board == seat + 1).tolist() for seat in range(2)]
         for pair in zip(*by_seat, strict=True):
             for seat, node in enumerate(pair):
-                self._put(node, seat)
+                self._put_point(node, seat)
 
-    def moves(self) -> list[int]:
+    def best_moves(self) -> list[int]:
         """Return the nodes that oppai-rs considers, best first."""
         constraint = {"type": "Complexity", "value": self._share}
-        answer = self._ask(command="Analyze", player=COLOURS[self._game.to_move], constraint=constraint)
+        answer = self._request(command="Analyze", player=COLOURS[self._game.to_move], constraint=constraint)
         return [one["coords"]["y"] * self._game.width + one["coords"]["x"] for one in answer["moves"]]
 
     def act(self, rng: np.random.Generator) -> int:
         """Return the best move, or the first legal action if oppai-rs returns no move."""
-        return next(iter(self.moves()), int(self._game.legal_actions()[0]))
+        return next(iter(self.best_moves()), int(self._game.legal_actions()[0]))
 
     def observe(self, action: int) -> None:
         """Send a move to the program."""
-        self._put(action, self._game.to_move)
+        self._put_point(action, self._game.to_move)
         self._game.play(action)
 
     def close(self) -> None:
@@ -120,12 +120,12 @@ class OppaiPlayer:
         self._process.kill()
         self._process.communicate()
 
-    def _put(self, node: int, seat: int) -> None:
+    def _put_point(self, node: int, seat: int) -> None:
         row, column = divmod(node, self._game.width)
-        if not self._ask(command="PutPoint", coords={"x": column, "y": row}, player=COLOURS[seat])["put"]:
+        if not self._request(command="PutPoint", coords={"x": column, "y": row}, player=COLOURS[seat])["put"]:
             raise Forfeit("left", f"refused the point {self._game.action_name(node)}")
 
-    def _ask(self, **request: Any) -> Any:
+    def _request(self, **request: Any) -> Any:
         """Send a request as a line of JSON and return the response."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

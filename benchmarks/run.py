@@ -1,4 +1,7 @@
-"""Run the benchmarks, each in its own process, and print one table (`ninetka bench`)."""
+"""Run the benchmarks, each in its own process, and print one table (`ninetka bench`).
+
+Each benchmark is a module of this package that prints its rows with functions of `benchmarks.measure`.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,17 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Row
-from ninetka_train.machine import machine
+from ninetka_train.machine import describe_machine
 
 BENCHMARKS = ("vector", "aec", "go", "kropki", "search", "solver", "networks", "train", "startup", "web")
-SLOW = ("architecture", "ppo", "values")
+SLOW_BENCHMARKS = ("architecture", "ppo", "values")
 """Benchmarks that run only if named."""
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the benchmarks named in `argv`, or all except the slow ones if it is empty; return the exit status."""
-    known = BENCHMARKS + SLOW
+    known = BENCHMARKS + SLOW_BENCHMARKS
     unknown = [name for name in argv if name not in known]
     if unknown:
         print(f"usage: ninetka bench [{'] ['.join(known)}]")
@@ -37,17 +40,17 @@ def main(argv: Sequence[str]) -> int:
     for name in argv or BENCHMARKS:
         for row in measure(name):
             table.add_row(*cells(row))
-            print(f"{row.what}: {figure(row.ours)} {row.unit}", file=sys.stderr)
-    write(table, Console())
+            print(f"{row.what}: {format_number(row.ours)} {row.unit}", file=sys.stderr)
+    write_table(table, Console())
     return 0
 
 
-def write(table: Table, console: Console) -> None:
-    """Print the machine and the table; in Markdown with one text line per row if `console` is not a terminal."""
+def write_table(table: Table, console: Console) -> None:
+    """Print the machine and the table; in Markdown, with each row on one line, if `console` is not a terminal."""
     console.width = max(150, console.width)
     if not console.is_terminal:
         table.box, console.width = box.MARKDOWN, 1000
-    console.print(f"ninetka on {machine()}\n", table, sep="", highlight=False)
+    console.print(f"ninetka on {describe_machine()}\n", table, sep="", highlight=False)
 
 
 def measure(name: str) -> Iterator[Row]:
@@ -68,14 +71,14 @@ def measure(name: str) -> Iterator[Row]:
 
 def cells(row: Row) -> tuple[str, ...]:
     """Return the cells of a row as text."""
-    about = ", ".join(filter(None, (row.peer_name, row.note)))
+    note = ", ".join(filter(None, (row.peer_name, row.note)))
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}" if row.ratio < 10 else f"{row.ratio:.0f}"
-    reach = "" if row.target is None else ("at most " if row.lower_is_better else "") + figure(row.target)
-    peer = "" if row.peer is None else figure(row.peer)
-    return row.what, f"{figure(row.ours)} {row.unit}", reach, peer, ratio, about
+    target = "" if row.target is None else ("at most " if row.lower_is_better else "") + format_number(row.target)
+    peer = "" if row.peer is None else format_number(row.peer)
+    return row.what, f"{format_number(row.ours)} {row.unit}", target, peer, ratio, note
 
 
-def figure(number: float) -> str:
+def format_number(number: float) -> str:
     """Format a number with three significant digits; NaN, which means not measured, becomes a dash."""
     if math.isnan(number):
         return "-"

@@ -1,4 +1,7 @@
-"""Benchmark playouts, MaxN and UCT of 9tka in the movement phase, on one core."""
+"""Benchmark playouts, MaxN and UCT of 9tka in the movement phase, on one core.
+
+`benchmarks.go` measures the search of Go, `benchmarks.solver` the exact solver of 9tka.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,22 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from benchmarks.measure import Row, has, one_core, rates, write_rows
+from benchmarks.measure import Row, is_installed, pin_to_one_core, rates, write_rows
 from benchmarks.plain_maxn import plain_search
 from ninetka_agents.agent import RandomAgent
 from ninetka_agents.ninetka.maxn import MaxNAgent
 from ninetka_agents.ninetka.maxn import search as maxn_search
 from ninetka_agents.search.uct import search as mcts_search
-from ninetka_env.core.chance import Streams, make_streams
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.random_streams import Streams, make_streams
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.choices import playout
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import MOVEMENT
 
 PAPER_MS = {2: 180, 3: 270, 4: 541}
-"""Upper bounds on the mean milliseconds per move of the movement phase in the Java program of Stefani et al. (2019),
-on the authors' machine, by number of players."""
+"""Upper bounds on the mean milliseconds per move in the movement phase, by number of players. They are from Stefani et
+al. (2019), for the authors' Java program on their machine."""
 TARGET_MS = {2: 1.0, 3: 1.5, 4: 2.0}
 
 
@@ -37,7 +40,7 @@ def movement_start(num_players: int, seed: int = 0) -> Game:
 
 
 @jit
-def _playouts(games: Records, streams: Streams, count: int) -> int:
+def _playouts(games: StateArray, streams: Streams, count: int) -> int:
     for _ in range(count):
         games[1] = games[0]
         playout(games[1], streams, 0)
@@ -57,7 +60,7 @@ def simulations(num_players: int, count: int) -> Callable[[], int]:
 
 
 def spiel_mcts(name: str, count: int) -> Callable[[], int]:
-    """Return a function that searches the start of an OpenSpiel game with OpenSpiel's C++ MCTS."""
+    """Return a function that searches the start of an OpenSpiel game with OpenSpiel's C++ MCTS, `count` simulations."""
     import pyspiel
 
     game = pyspiel.load_game(name)
@@ -92,7 +95,7 @@ def mean_ms(positions: list[Game], choose: Callable[[Game], object]) -> float:
 
 
 def maxn_rows() -> Iterator[Row]:
-    """Measure MaxN at the paper's depth, compared with the plain search, which returns the same moves and values."""
+    """Measure MaxN at the paper's depth, compared with `plain_search`, which returns the same moves and values."""
     for n in (2, 3, 4):
         positions = maxn_games(n)
         for game in positions[:5]:  # compiles both searches and checks that they agree
@@ -114,7 +117,7 @@ def rows() -> Iterator[Row]:
     yield from maxn_rows()
     for n in (2, 3, 4):
         what, target = f"UCT from the first slide, {n} players, 2,000 a move", 300e3
-        if has("pyspiel"):
+        if is_installed("pyspiel"):
             ours, peer = rates(simulations(n, 2000), spiel_mcts("hex(board_size=11)", 500))
             yield Row(what, "simulations/s", ours, peer, "OpenSpiel C++ MCTS, hex 11 x 11", target)
         else:
@@ -122,5 +125,5 @@ def rows() -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    one_core()
+    pin_to_one_core()
     write_rows(rows())

@@ -1,4 +1,7 @@
-"""Benchmark training: PPO compared with SB3-contrib's, moves of the network, and the network's share of search time."""
+"""Benchmark training: PPO compared with SB3-contrib, moves of the network, and the network's share of search time.
+
+`benchmarks.ppo` compares the strength that PPO reaches; `benchmarks.networks` measures the networks of Go and Kropki.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks.measure import Row, rates, write_rows
 from benchmarks.networks import positions as random_positions
 from ninetka_agents.agent import RandomAgent
-from ninetka_agents.checkpoint import best_shipped, load_checkpoint
+from ninetka_agents.checkpoint import load_checkpoint, shipped_network
 from ninetka_agents.net_agent import NetAgent, has_bf16, network_evaluate
 from ninetka_agents.ninetka.features import make_features
 from ninetka_agents.ninetka.network import Network, as_inputs
-from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
-from ninetka_env.core.verbs import Records
+from ninetka_agents.search.gumbel import GumbelOptions, GumbelSearch
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.game import Game
 from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.learning.ppo import draw_opponents, learn, make_batch, new_learner, play
@@ -48,9 +51,10 @@ def ppo_moves(config: TrainConfig) -> Callable[[], int]:
 
 
 def sb3_moves(config: TrainConfig, num_envs: int = 16, steps: int = 256) -> Callable[[], int]:
-    """Return a function like that of `ppo_moves` for SB3-contrib's MaskablePPO on PettingZoo's connect four.
+    """Return a function that trains SB3-contrib's MaskablePPO on PettingZoo's connect four and returns the moves.
 
-    One policy plays both seats. Minibatches and epochs are those of `config`; the network is SB3's default one.
+    One policy plays both seats. The sizes of minibatches and the epochs are taken from `config`; the network is SB3's
+    default.
     """
     import gymnasium
     from pettingzoo.classic import connect_four_v3
@@ -58,7 +62,7 @@ def sb3_moves(config: TrainConfig, num_envs: int = 16, steps: int = 256) -> Call
     from stable_baselines3.common.vec_env import DummyVecEnv
 
     class SelfPlay(gymnasium.Env):
-        """Connect four as a single-agent environment that plays both seats; rewards are those of the moving player."""
+        """Connect four as a single-agent environment that plays both seats and rewards the player who moved."""
 
         def __init__(self) -> None:
             self.game = connect_four_v3.raw_env()
@@ -95,7 +99,7 @@ def sb3_moves(config: TrainConfig, num_envs: int = 16, steps: int = 256) -> Call
 
 
 def ppo_flops(config: TrainConfig) -> float:
-    """Return the floating-point operations in matrix products per move: to play the move and to learn from it."""
+    """Return the floating-point operations in matrix products to play a move and to learn from it."""
     network, inputs = Network(config.network.build()), as_inputs(make_features(positions(GAMES)))
     with FlopCounterMode(display=False) as counter:
         with torch.inference_mode():
@@ -107,7 +111,7 @@ def ppo_flops(config: TrainConfig) -> float:
 
 
 def product_flops(size: int = 2048) -> float:
-    """Return the operations per second of a large product of float32 matrices, the best case of this machine."""
+    """Return the floating-point operations per second of a large float32 product, the machine's best case."""
     one, other = torch.rand(2, size, size)
 
     def run() -> int:
@@ -117,7 +121,7 @@ def product_flops(size: int = 2048) -> float:
     return rates(run, seconds=1, rounds=3)[0]
 
 
-def positions(count: int) -> Records:
+def positions(count: int) -> StateArray:
     """Return `count` positions of random two-player games, after 0 to 59 plies."""
     rng, agent, found = np.random.default_rng(0), RandomAgent(), []
     for plies in range(count):
@@ -130,48 +134,48 @@ def positions(count: int) -> Records:
 
 
 def network_ms(network: Network, count: int, repeats: int) -> float:
-    """Return the median milliseconds per game of a move by the network, without search, in `count` games."""
+    """Return the median time per game, in ms, to choose moves by the network without search in `count` games."""
     agent, games, rng = NetAgent(network), positions(count), np.random.default_rng(0)
     taken = []
     for _ in range(repeats + 3):
-        begin = time.perf_counter()
+        start = time.perf_counter()
         agent.act(games, rng)
-        taken.append(time.perf_counter() - begin)
+        taken.append(time.perf_counter() - start)
     return 1e3 * float(np.median(taken[3:])) / count
 
 
 class SearchTime(NamedTuple):
-    """How Gumbel searches of a batch of games spend their time."""
+    """Time of the network in Gumbel searches of a batch of games."""
 
-    network: float
+    network_share: float
     """Share of the time inside the network's `forward`."""
-    judged: float
+    evaluated_per_second: float
     """Positions that the network evaluates per second of search."""
 
 
-def search_time(network: Any, games: Records, options: SearchOptions) -> SearchTime:
-    """Search games three times, as self-play does, and measure the time in the network."""
-    begin_inside, inside, judged = 0.0, 0.0, 0
+def search_time(network: Any, games: StateArray, options: GumbelOptions) -> SearchTime:
+    """Search games three times, as self-play does, and measure the share of the time in the network."""
+    entered_at, inside, evaluated = 0.0, 0.0, 0
 
-    def enter(_network: Any, _inputs: Any) -> None:
-        nonlocal begin_inside
-        begin_inside = time.perf_counter()
+    def on_enter(_network: Any, _inputs: Any) -> None:
+        nonlocal entered_at
+        entered_at = time.perf_counter()
 
-    def leave(_network: Any, _inputs: Any, outputs: Any) -> None:
-        nonlocal inside, judged
-        inside, judged = inside + time.perf_counter() - begin_inside, judged + len(outputs.logits)
+    def on_leave(_network: Any, _inputs: Any, outputs: Any) -> None:
+        nonlocal inside, evaluated
+        inside, evaluated = inside + time.perf_counter() - entered_at, evaluated + len(outputs.logits)
 
-    hooks = network.register_forward_pre_hook(enter), network.register_forward_hook(leave)
+    hooks = network.register_forward_pre_hook(on_enter), network.register_forward_hook(on_leave)
     evaluate = network_evaluate(network, bf16=network.bf16 and has_bf16(network.device))
     search = GumbelSearch(evaluate, options, torch.get_num_threads())
     search.run(games, np.random.default_rng(0))
-    inside, judged, begin = 0.0, 0, time.perf_counter()
+    inside, evaluated, start = 0.0, 0, time.perf_counter()
     for seed in range(3):
         search.run(games, np.random.default_rng(seed))
-    taken = time.perf_counter() - begin
+    taken = time.perf_counter() - start
     for hook in hooks:
         hook.remove()
-    return SearchTime(inside / taken, judged / taken)
+    return SearchTime(inside / taken, evaluated / taken)
 
 
 def rows() -> Iterator[Row]:
@@ -190,11 +194,11 @@ def rows() -> Iterator[Row]:
     what = f"the same, {GAMES} games at once, per game"
     yield Row(what, "ms", network_ms(network, GAMES, 10), target=0.3, lower_is_better=True)
     for game in SHIPPED:
-        shipped = load_checkpoint(best_shipped(game), game=game)[0]
-        found = search_time(shipped, random_positions(game, GAMES), SearchOptions(SIMULATIONS, playouts=0))
+        shipped = load_checkpoint(shipped_network(game), game=game)[0]
+        time_split = search_time(shipped, random_positions(game, GAMES), GumbelOptions(SIMULATIONS, playouts=0))
         what = f"{game}: Gumbel search, {SIMULATIONS} simulations, {GAMES} games, no playouts, the shipped network"
-        yield Row(f"{what}: share of the time inside it", "%", 100 * found.network, target=80)
-        yield Row("the same: positions that it judged", "positions/s", found.judged)
+        yield Row(f"{what}: share of the time inside it", "%", 100 * time_split.network_share, target=80)
+        yield Row("the same: positions that it judged", "positions/s", time_split.evaluated_per_second)
 
 
 if __name__ == "__main__":

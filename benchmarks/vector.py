@@ -1,4 +1,7 @@
-"""Benchmark batched random play, including observations and action masks."""
+"""Benchmark batched random play, including observations and action masks.
+
+`benchmarks.aec` measures single games.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Row, has, on_one_core, rates, write_rows
+from benchmarks.measure import Row, is_installed, rates, write_rows, write_rows_on_one_core
 from ninetka_agents.agent import RandomAgent
 from ninetka_env import ninetka_v0
 from ninetka_env.api.vector import GameVectorEnv
@@ -65,16 +68,16 @@ def one_core_rows() -> Iterator[Row]:
 
 
 def two_core_rows() -> Iterator[Row]:
-    """Measure two threads against one at every batch size, and against pgx if it is installed."""
+    """Measure two threads, compared with one at every batch size, and with pgx if it is installed."""
     for batch in BATCHES:
         two, one = rates(*(random_play(ninetka_v0.vector_env(batch, 2, num_threads=threads)) for threads in (2, 1)))
         target = 15e6 if batch == 1024 else None
         yield Row(f"batched random play, {batch} games of 2, two threads", "plies/s", two, one, "one thread", target)
-    if has("pgx"):
+    if is_installed("pgx"):
         ours, peer = rates(random_play(ninetka_v0.vector_env(1024, 2, num_threads=2)), pgx_hex(1024))
         yield Row("batched random play, 1024 games, two cores", "plies/s", ours, peer, "pgx hex 11 x 11")
 
 
 if __name__ == "__main__":
-    on_one_core(one_core_rows())
+    write_rows_on_one_core(one_core_rows())
     write_rows(two_core_rows())

@@ -1,6 +1,6 @@
 """Benchmark the web app: first start, time until a move is shown, load, hostile messages, a killed server, page size.
 
-Server and clients run on the same machine. Clicks are measured in headless Chromium if it is installed.
+The server and its clients run on the same machine. Clicks are measured in headless Chromium if it is installed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any, Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from benchmarks.measure import Row, has, write_rows
+from benchmarks.measure import Row, is_installed, write_rows
 
-TABLES, THINKING, MOVES, PERIOD = 200, 20, 15, 1.0
-IDLE, SLOW, FLOOD = 500, 500, 5.0
-HOSTILE, STRANGERS = 10_000, 50
-RUNNING = 50
+TABLES, SEARCH_TABLES, MOVES_PER_TABLE, MOVE_PERIOD_S = 200, 20, 15, 1.0
+IDLE_SOCKETS, SLOW_SOCKETS, FLOOD_SECONDS = 500, 500, 5.0
+HOSTILE_MESSAGES, STRANGERS = 10_000, 50
+KILLED_GAMES = 50
 GAMES = ("ninetka", "go", "kropki")
 CLICKS = 200
 
@@ -85,15 +85,15 @@ class Client:
         """Connect and send `hello`."""
         origin: Any = f"http://127.0.0.1:{server.port}"
         client = cls(await connect(f"ws://127.0.0.1:{server.port}/ws", origin=origin, open_timeout=60, max_queue=None))
-        await client.say("hello", **({"token": token} if token else {}))
-        client.token = (await client.until("welcome"))["token"]
+        await client.send("hello", **({"token": token} if token else {}))
+        client.token = (await client.receive("welcome"))["token"]
         return client
 
-    async def say(self, kind: str, **content: object) -> None:
+    async def send(self, message_type: str, **content: object) -> None:
         """Send a message."""
-        await self.socket.send(json.dumps({"type": kind, **content}))
+        await self.socket.send(json.dumps({"type": message_type, **content}))
 
-    async def until(self, *kinds: str) -> dict[str, Any]:
+    async def receive(self, *message_types: str) -> dict[str, Any]:
         """Return the next message of one of these types."""
         while True:
             message: dict[str, Any] = json.loads(await self.socket.recv())
@@ -101,23 +101,23 @@ class Client:
                 known = [] if "start" in message else self.state["moves"]
                 message["moves"] = known[: message["from"]] + message["moves"]
                 self.state = message
-            if message["type"] in kinds:
+            if message["type"] in message_types:
                 return message
 
     @property
-    def legal(self) -> list[int]:
-        """Legal actions: those on the board, otherwise those of the buttons."""
-        on_board = [hit if isinstance(hit, int) else hit[1] for hit in self.state["hits"]]
+    def legal_actions(self) -> list[int]:
+        """The legal actions on the board; if there are none, the actions of the buttons."""
+        on_board = [hit if isinstance(hit, int) else hit[1] for hit in self.state["clickable"]]
         return on_board or [button["action"] for button in self.state["buttons"]]
 
     async def play(self, rng: random.Random) -> float:
         """Play a random move; return the seconds until it is shown."""
-        ply, begin = len(self.state["moves"]), time.perf_counter()
-        await self.say("play", ply=ply, action=rng.choice(self.legal))
+        ply, start = len(self.state["moves"]), time.perf_counter()
+        await self.send("play", ply=ply, action=rng.choice(self.legal_actions))
         while len(self.state["moves"]) == ply:
-            if (await self.until("state", "refused"))["type"] == "refused":
+            if (await self.receive("state", "refused"))["type"] == "refused":
                 raise AssertionError("a legal move was refused")
-        return time.perf_counter() - begin
+        return time.perf_counter() - start
 
 
 async def first_board(folder: Path, game: str) -> Row:
@@ -125,8 +125,8 @@ async def first_board(folder: Path, game: str) -> Row:
     begin = time.perf_counter()
     server = await asyncio.to_thread(Server, folder / f"{game}.sqlite3", folder / f"cache of {game}")
     client = await Client.open(server)
-    await client.say("create", game=game, seats=["me", "me"])
-    await client.until("state")
+    await client.send("create", game=game, seats=["me", "me"])
+    await client.receive("state")
     board = time.perf_counter() - begin
     await client.play(random.Random(0))
     note = f"the first move is shown after {time.perf_counter() - begin:.1f} s"
@@ -137,7 +137,7 @@ async def first_board(folder: Path, game: str) -> Row:
 
 
 async def first_start(folder: Path) -> list[Row]:
-    """Start with an empty cache; load a file and play until everything is compiled, and measure the longest wait."""
+    """Start with an empty cache; measure the longest wait for a file or a move until everything is compiled."""
     begin = time.perf_counter()
     server = await asyncio.to_thread(Server, folder / "first.sqlite3", folder / "cache")
     listening = time.perf_counter() - begin
@@ -156,15 +156,15 @@ async def first_start(folder: Path) -> list[Row]:
 
     loading = asyncio.create_task(load())
     client, rng = await Client.open(server), random.Random(0)
-    await client.say("create", seats=["me", "me"])
-    await client.until("state")
+    await client.send("create", seats=["me", "me"])
+    await client.receive("state")
     await client.play(random.Random(0))  # waits until the rest of the rules is compiled
     while not compiled.done():
         waits.append(await client.play(rng))
         await asyncio.sleep(0.02)
-        if not client.legal:
-            await client.say("create", seats=["me", "me"])
-            await client.until("state")
+        if not client.legal_actions:
+            await client.send("create", seats=["me", "me"])
+            await client.receive("state")
     await asyncio.gather(compiled, loading)
     seconds = time.perf_counter() - begin
     await client.socket.close()
@@ -188,34 +188,39 @@ def p99(seconds: list[float]) -> float:
 
 
 async def many_tables(server: Server) -> list[Row]:
-    """Play at 200 tables of all games at once: a scripted user plays a move per second at each, against MCTS at 20."""
+    """Measure moves at 200 tables of all games, with one move per second at each table.
+
+    At 20 tables a scripted user plays against MCTS; at the other tables it plays both seats.
+    """
     clients = []
     for number in range(TABLES):
         client = await Client.open(server)
-        seats = ["me", "mcts" if number < THINKING else "me"]
-        await client.say("create", game=GAMES[number % len(GAMES)], seats=seats)
-        await client.until("state")
-        await client.say("pace", wait=0, paused=False)
+        seats = ["me", "mcts" if number < SEARCH_TABLES else "me"]
+        await client.send("create", game=GAMES[number % len(GAMES)], seats=seats)
+        await client.receive("state")
+        await client.send("pace", delay_ms=0, paused=False)
         clients.append(client)
 
     async def play(number: int, client: Client) -> list[float]:
         rng, took = random.Random(number), []
-        await asyncio.sleep(PERIOD * number / TABLES)
-        for _ in range(MOVES):
+        await asyncio.sleep(MOVE_PERIOD_S * number / TABLES)
+        for _ in range(MOVES_PER_TABLE):
             begin = time.perf_counter()
             while client.state["to_move"] not in client.state["you"]:  # wait for the search
-                await client.until("state")
+                await client.receive("state")
             took.append(await client.play(rng))
-            await asyncio.sleep(PERIOD - (time.perf_counter() - begin))
+            await asyncio.sleep(MOVE_PERIOD_S - (time.perf_counter() - begin))
         own = sum(move["seat"] in client.state["you"] for move in client.state["moves"])
-        assert own == MOVES, "a move was lost"
+        assert own == MOVES_PER_TABLE, "a move was lost"
         return took
 
     results = await asyncio.gather(*(play(number, client) for number, client in enumerate(clients)))
     for client in clients:
         await client.socket.close()
     took = [seconds for result in results for seconds in result]
-    what = f"move shown, p99, {TABLES} tables of all games at once, a move a second each, {THINKING} of them thinking"
+    what = (
+        f"move shown, p99, {TABLES} tables of all games at once, a move a second each, {SEARCH_TABLES} of them thinking"
+    )
     memory = f"memory of the server with {TABLES} tables, at its peak"
     note = f"{len(took)} moves, none lost; median {p50(took):.1f} ms"
     return [
@@ -224,14 +229,14 @@ async def many_tables(server: Server) -> list[Row]:
     ]
 
 
-async def moves_of_a_bystander(server: Server, number: int) -> list[float]:
-    """Connect as a new user, create tables and play; return the seconds until each move was shown."""
+async def time_bystander_moves(server: Server, number: int) -> list[float]:
+    """Connect as a new user, create tables and play `number` moves; return the seconds until each move was shown."""
     client, rng = await Client.open(server), random.Random(0)
     took: list[float] = []
     while len(took) < number:
-        await client.say("create", seats=["me", "me"])
-        await client.until("state")
-        while client.legal and len(took) < number:
+        await client.send("create", seats=["me", "me"])
+        await client.receive("state")
+        while client.legal_actions and len(took) < number:
             took.append(await client.play(rng))
             await asyncio.sleep(0.02)
     await client.socket.close()
@@ -239,10 +244,10 @@ async def moves_of_a_bystander(server: Server, number: int) -> list[float]:
 
 
 async def silent_sockets(server: Server) -> list[Row]:
-    """Measure moves while 500 connections are idle after `hello` and 500 HTTP requests send a byte every 0.5 s."""
+    """Measure moves while 500 clients are idle after `hello` and 500 HTTP requests send one byte every 0.5 s."""
     begin = time.perf_counter()
-    idle = [await Client.open(server) for _ in range(IDLE)]
-    slow = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(SLOW)]
+    idle = [await Client.open(server) for _ in range(IDLE_SOCKETS)]
+    slow = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(SLOW_SOCKETS)]
 
     async def dribble() -> None:
         for letter in b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + 1000 * b"x":
@@ -251,8 +256,8 @@ async def silent_sockets(server: Server) -> list[Row]:
             await asyncio.sleep(0.5)
 
     dribbling = asyncio.create_task(dribble())
-    took = await moves_of_a_bystander(server, 100)
-    while (left := sum(not reader.at_eof() for reader, _ in slow)) and time.perf_counter() - begin < 60:
+    took = await time_bystander_moves(server, 100)
+    while (still_open := sum(not reader.at_eof() for reader, _ in slow)) and time.perf_counter() - begin < 60:
         await asyncio.sleep(0.5)
     seconds = time.perf_counter() - begin
     dribbling.cancel()
@@ -260,8 +265,10 @@ async def silent_sockets(server: Server) -> list[Row]:
         await client.socket.close()
     for _, writer in slow:
         writer.close()
-    note = f"median {p50(took):.1f} ms; {SLOW - left} of the slow ones were cut off within {seconds:.0f} s"
-    what = f"move shown to a newcomer, p99, beside {IDLE} idle and {SLOW} slow sockets"
+    note = (
+        f"median {p50(took):.1f} ms; {SLOW_SOCKETS - still_open} of the slow ones were cut off within {seconds:.0f} s"
+    )
+    what = f"move shown to a newcomer, p99, with {IDLE_SOCKETS} idle and {SLOW_SOCKETS} slow sockets"
     return [Row(what, "ms", p99(took), target=80, lower_is_better=True, note=note)]
 
 
@@ -274,7 +281,7 @@ async def flood(server: Server) -> list[Row]:
     texts = [json.dumps({"type": "hello"})]
     for kind, content in (
         ("create", {"game": "kropki", "seats": ["me", "me"], "options": {"width": 39, "height": 32}}),
-        ("upload", {"text": sgf}), ("play", {"ply": 0, "action": 5}), ("undo", {}), ("say", {"text": "x" * 200}),
+        ("upload", {"text": sgf}), ("play", {"ply": 0, "action": 5}), ("undo", {}), ("chat", {"text": "x" * 200}),
         ("analyse", {"ply": 0, "engine": "mcts"}), ("position", {"ply": 0}), ("x" * 60_000, {}),
     ):  # fmt: skip
         texts.append(json.dumps({"type": kind, **content}))
@@ -293,8 +300,8 @@ async def flood(server: Server) -> list[Row]:
     attacking = asyncio.create_task(attack())
     begin = time.perf_counter()
     took: list[float] = []
-    while time.perf_counter() - begin < FLOOD:
-        took += await moves_of_a_bystander(server, 50)
+    while time.perf_counter() - begin < FLOOD_SECONDS:
+        took += await time_bystander_moves(server, 50)
     attacking.cancel()
     note = f"median {p50(took):.1f} ms; {sent} messages were sent"
     return [Row("move shown, p99, while another browser floods the server", "ms", p99(took), target=100,
@@ -307,7 +314,7 @@ def hostile_text(rng: random.Random, real: dict[str, Any]) -> str:
     deep = "[" * rng.randrange(1, 4000)
     wild: list[Any] = [None, -1, 2**70, 1.5, "", noise, [], {}, [noise] * 5, True, "../../etc/passwd", "\x00"]
     kinds = ["play", "sit", "undo", "answer", "resign", "rematch", "pace", "upload", "create", "position"]
-    fields = ["ply", "action", "seat", "name", "accept", "wait", "paused", "text", "seats", "token", "engine", "x"]
+    fields = ["ply", "action", "seat", "name", "accept", "delay_ms", "paused", "text", "seats", "token", "engine", "x"]
     drawn = {field: rng.choice(wild) for field in rng.sample(fields, rng.randrange(1, 5))}
     broken = json.dumps({"type": rng.choice(kinds), **drawn, "id": rng.choice([1, -1, "x", 2**40])})
     stolen = json.dumps({"type": "play", "ply": len(real["moves"]), "action": rng.randrange(121)})
@@ -317,31 +324,31 @@ def hostile_text(rng: random.Random, real: dict[str, Any]) -> str:
 
 
 async def hostile_messages(server: Server) -> list[Row]:
-    """Let users without a seat at a table send 10,000 messages; all must be refused and the table must not change."""
+    """Send 10,000 messages from users without a seat at a table; all must be refused, and the table must not change."""
     rng = random.Random(9)
-    owner = await Client.open(server)
-    await owner.say("create", seats=["me", "maxn", "open"])
-    await owner.until("state")
-    await owner.play(rng)
-    await owner.say("pace", wait=0, paused=True)
-    while not owner.state["paused"]:
-        await owner.until("state")
+    creator = await Client.open(server)
+    await creator.send("create", seats=["me", "maxn", "open"])
+    await creator.receive("state")
+    await creator.play(rng)
+    await creator.send("pace", delay_ms=0, paused=True)
+    while not creator.state["paused"]:
+        await creator.receive("state")
 
     async def attack(number: int) -> int:
         stranger, noise = await Client.open(server), random.Random(number)
-        await stranger.say("join", table=owner.state["table"])
-        real = await stranger.until("state")
+        await stranger.send("join", table=creator.state["table"])
+        real = await stranger.receive("state")
         refused = 0
-        for _ in range(HOSTILE // STRANGERS):
+        for _ in range(HOSTILE_MESSAGES // STRANGERS):
             await stranger.socket.send(hostile_text(noise, real))
-        while refused < HOSTILE // STRANGERS:
-            refused += bool((await stranger.until("refused"))["reason"])
+        while refused < HOSTILE_MESSAGES // STRANGERS:
+            refused += bool((await stranger.receive("refused"))["reason"])
         await stranger.socket.close()
         return refused
 
     async def whole_state() -> dict[str, Any]:
-        await owner.say("join", table=owner.state["table"])  # without `join` the server sends only changes
-        return await owner.until("state")
+        await creator.send("join", table=creator.state["table"])  # without `join` the server sends only changes
+        return await creator.receive("state")
 
     before = await whole_state()
     begin = time.perf_counter()
@@ -350,21 +357,21 @@ async def hostile_messages(server: Server) -> list[Row]:
     after = await whole_state()
     changed = [key for key in before | after if key != "revision" and before.get(key) != after.get(key)]
     assert not changed, f"hostile messages changed {changed} of the table"
-    note = f"of {HOSTILE} from {STRANGERS} strangers, in {seconds:.1f} s; nothing changed"
-    return [Row("hostile messages refused with a reason", "messages", refused, target=HOSTILE, note=note)]
+    note = f"of {HOSTILE_MESSAGES} from {STRANGERS} strangers, in {seconds:.1f} s; nothing changed"
+    return [Row("hostile messages refused with a reason", "messages", refused, target=HOSTILE_MESSAGES, note=note)]
 
 
-async def killed(data: Path, cache: Path) -> list[Row]:
-    """Kill the server during 50 games; after a restart, the games must contain every move that was shown."""
+async def kill_and_restart(data: Path, cache: Path) -> list[Row]:
+    """Kill the server during 50 games and restart it; the games must contain every move that was shown."""
     server = Server(data, cache)
-    clients = [await Client.open(server) for _ in range(RUNNING)]
+    clients = [await Client.open(server) for _ in range(KILLED_GAMES)]
 
     async def play(number: int, client: Client) -> None:
         rng = random.Random(number)
         try:
-            await client.say("create", seats=["me"] * (2 + number % 3))
-            await client.until("state")
-            while client.legal:
+            await client.send("create", seats=["me"] * (2 + number % 3))
+            await client.receive("state")
+            while client.legal_actions:
                 await client.play(rng)
                 await asyncio.sleep(0.02 * rng.random())
         except ConnectionClosed:
@@ -380,17 +387,17 @@ async def killed(data: Path, cache: Path) -> list[Row]:
     resumed = 0
     for client in clients:
         again = await Client.open(server, client.token)
-        await again.say("join", table=client.state["table"])
-        moves = (await again.until("state"))["moves"]
+        await again.send("join", table=client.state["table"])
+        moves = (await again.receive("state"))["moves"]
         shown = client.state["moves"]
         resumed += moves[: len(shown)] == shown and len(moves) <= len(shown) + 1  # the last answer may be lost
-        if again.legal:
+        if again.legal_actions:
             await again.play(random.Random(0))
         await again.socket.close()
     server.kill()
     plies = sum(len(client.state["moves"]) for client in clients)
     note = f"{plies} moves in all; the server was back after {seconds:.1f} s"
-    return [Row("games that go on after kill -9", "games", resumed, target=RUNNING, note=note)]
+    return [Row("games that continue after kill -9", "games", resumed, target=KILLED_GAMES, note=note)]
 
 
 def chromium() -> str | None:
@@ -399,7 +406,7 @@ def chromium() -> str | None:
     return os.environ.get("NINETKA_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
-WATCH = """
+TIMING_SCRIPT = """
 window.clicks = [];
 addEventListener("click", (event) => { window.clicked = event.timeStamp; }, true);
 new MutationObserver(() => {
@@ -414,14 +421,14 @@ new MutationObserver(() => {
 """
 
 
-def in_browser(server: Server, path: str) -> Iterator[Row]:
+def browser_rows(server: Server, path: str) -> Iterator[Row]:
     """Measure clicks and page loads in Chromium, in games without agents."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = browser.new_page()
-        page.add_init_script(WATCH)
+        page.add_init_script(TIMING_SCRIPT)
         clicks: list[float] = []
         while len(clicks) < CLICKS:
             page.goto(server.url)
@@ -435,7 +442,7 @@ def in_browser(server: Server, path: str) -> Iterator[Row]:
                 page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
                 page.wait_for_function("n => clicks.length > n", arg=known)
             clicks += [took / 1000 for took in page.evaluate("clicks")]
-        yield Row("click to changed board, p99, in Chromium, nobody thinking", "ms", p99(clicks), target=40,
+        yield Row("click to changed board, p99, in Chromium, no agent searching", "ms", p99(clicks), target=40,
                   lower_is_better=True, note=f"{len(clicks)} clicks, median {p50(clicks):.1f} ms")  # fmt: skip
         page.goto(server.url)
         page.click("#start")
@@ -451,7 +458,7 @@ def in_browser(server: Server, path: str) -> Iterator[Row]:
 
 
 def page_weight() -> Row:
-    """Return the size of all files of the page, with those of the largest game."""
+    """Return the total size of the page's files: all shared files and the largest file of a game."""
     static = Path(__file__).resolve().parent.parent / "ninetka_web" / "static"
     shared = sum(part.stat().st_size for part in static.iterdir() if part.is_file())
     weight = (shared + max(part.stat().st_size for part in static.joinpath("games").iterdir())) / 1000
@@ -475,15 +482,15 @@ def measure() -> Iterator[Row]:
         try:
             time.sleep(8)  # until every agent is loaded and compiled
             path = chromium()
-            if path and has("playwright"):
-                yield from in_browser(server, path)
+            if path and is_installed("playwright"):
+                yield from browser_rows(server, path)
             yield from asyncio.run(many_tables(server))
             yield from asyncio.run(silent_sockets(server))
             yield from asyncio.run(flood(server))
             yield from asyncio.run(hostile_messages(server))
         finally:
             server.kill()
-        yield from asyncio.run(killed(Path(folder) / "killed.sqlite3", cache))
+        yield from asyncio.run(kill_and_restart(Path(folder) / "killed.sqlite3", cache))
     yield page_weight()
 
 

@@ -1,6 +1,9 @@
-"""Version 0 of the environments of Kropki.
+"""Environments of Kropki, version 0: PettingZoo (`env`, `raw_env`) and batches for self-play (`vector_env`).
 
-Every change of rules, actions, masks, planes or rewards makes a new version.
+The classes are in `ninetka_env.api.aec` and `ninetka_env.api.vector`, the options in
+`ninetka_env.games.kropki.definition`, the rules in `ninetka_env.games.kropki.rules`.
+
+Any change of rules, actions, masks, observation planes or rewards requires a new version.
 
 History:
     v0: first version.
@@ -30,7 +33,7 @@ def env(
     render_mode: str | None = None,
     **options: Unpack[KropkiOptions],
 ) -> OrderEnforcingWrapper[str, Observation, int]:
-    """Make the PettingZoo environment with standard wrappers; the parameters are those of `raw_env`.
+    """Make the PettingZoo environment with standard wrappers; the parameters are the same as in `raw_env`.
 
     An illegal action ends the game with reward -1 for the agent that played it. An action outside the action space
     raises `AssertionError`. Methods that are called in the wrong order raise an error.

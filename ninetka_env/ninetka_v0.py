@@ -1,6 +1,9 @@
-"""Version 0 of the environments of 9tka.
+"""Environments of 9tka, version 0: PettingZoo (`env`, `raw_env`) and batches for self-play (`vector_env`).
 
-Every change of rules, actions, masks, planes or rewards makes a new version.
+The classes are in `ninetka_env.api.aec` and `ninetka_env.api.vector`, the options in
+`ninetka_env.games.ninetka.definition`, the rules in `ninetka_env.games.ninetka.rules`.
+
+Any change of rules, actions, masks, observation planes or rewards requires a new version.
 
 History:
     v0: first version.
@@ -25,7 +28,7 @@ __all__ = ["Game", "env", "raw_env", "vector_env"]
 def env(
     num_players: int = 2, *, reward: str = "win", render_mode: str | None = None, **options: Unpack[NinetkaOptions]
 ) -> OrderEnforcingWrapper[str, Observation, int]:
-    """Make the PettingZoo environment with standard wrappers; the parameters are those of `raw_env`.
+    """Make the PettingZoo environment with standard wrappers; the parameters are the same as in `raw_env`.
 
     An illegal action ends the game with reward -1 for the agent that played it. An action outside 0..121 raises
     `AssertionError`. Methods that are called in the wrong order raise an error.
@@ -41,7 +44,8 @@ def raw_env(
 
     Args:
         num_players: 2, 3 or 4.
-        reward: `"win"`: +1 for the winner, -1 / (n - 1) for the others; `"score"`: (own score - mean) / 9.
+        reward: `"win"`: +1 for the winner, -1 / (num_players - 1) for each other; `"score"`: (own score - mean of all
+            scores) / 9.
         render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
         **options: see `ninetka_env.games.ninetka.definition.NinetkaOptions`.
 
@@ -65,7 +69,8 @@ def vector_env(
     Args:
         num_envs: N, the number of games, at least 1.
         num_players: 2, 3 or 4.
-        reward: `"win"`: +1 for the winner, -1 / (n - 1) for the others; `"score"`: (own score - mean) / 9.
+        reward: `"win"`: +1 for the winner, -1 / (num_players - 1) for each other; `"score"`: (own score - mean of all
+            scores) / 9.
         num_threads: maximum number of threads that step the games; None for one per core.
         **options: see `ninetka_env.games.ninetka.definition.NinetkaOptions`.
 

@@ -25,7 +25,7 @@ def play(
 
         if not is_loopback(host):
             typer.echo(f"warning: anyone who can reach {host} can play on this server and use its CPU", err=True)
-        serve(host, port, data or default_path(), show=not no_browser)
+        serve(host, port, data or default_path(), open_browser=not no_browser)
     except ImportError as error:
         _fail(f"the web app needs {error.name}: pip install 'ninetka-env[web]'")
     except OSError as error:

@@ -28,22 +28,22 @@ settings.load_profile("ninetka")
 @pytest.fixture(scope="session")
 def scaled() -> Scaled:
     """Return the function that scales a test's size; see `scale.Scaled`."""
-    return lambda many, least=1: max(least, many * TEST_GAMES // MANY_GAMES)
+    return lambda many, minimum=1: max(minimum, many * TEST_GAMES // MANY_GAMES)
 
 
-LAST = ("search", "go", "test_docs.py", "learning", "cluster", "kropki", "judging", "gtp", "web")
-"""Folders and files with tests that compile searches, in the order in which they run, after all others.
+LAST_FOLDERS = ("search", "go", "test_docs.py", "learning", "cluster", "kropki", "judging", "gtp", "web")
+"""Folders and files with tests that compile searches. They run in this order, after all other tests.
 
-Each of two workers starts with one half of the tests. Searches take most of the compile time. With nearly all searches
-in the second half, few functions are compiled by both workers, because the first worker later finds them in the cache.
-The longest tests, which train, are not at the end, where one worker would wait for the other.
+Each of two workers starts with one half of the tests, and compiling searches takes most of the time. Nearly all
+searches are in the second half, so the second worker compiles them, and the first worker later finds them in the cache.
+The longest tests, which train, are not at the end: one worker would run them while the other worker has nothing to do.
 """
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run searches last, and mark the tests whose size depends on `NINETKA_TEST_GAMES`."""
-    items.sort(key=_turn)
+    """Run the tests of `LAST_FOLDERS` last, and mark the tests whose size depends on `NINETKA_TEST_GAMES`."""
+    items.sort(key=_sort_key)
     for item in items:
         if isinstance(item, pytest.Function):
             draws = getattr(item.obj, "is_hypothesis_test", False)
@@ -51,9 +51,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.scaled)
 
 
-def _turn(item: pytest.Item) -> int:
+def _sort_key(item: pytest.Item) -> int:
     place = item.path.relative_to(Path(__file__).parent).parts[0]
-    return LAST.index(place) if place in LAST else -1
+    return LAST_FOLDERS.index(place) if place in LAST_FOLDERS else -1
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ def one_torch_thread() -> Iterator[None]:
 
 
 @pytest.fixture
-def toys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow a test to register games, and restore the registry after it."""
+def toy_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allow a test to register games, and restore the registry after the test."""
     registry._load_all()
-    known = registry._REGISTER
+    known = registry._REGISTRY
     own = replace(known, definitions=dict(known.definitions), dtypes=dict(known.dtypes))
-    monkeypatch.setattr(registry, "_REGISTER", own)
+    monkeypatch.setattr(registry, "_REGISTRY", own)
     monkeypatch.setattr(verbs, "_FUNCTIONS", dict(verbs._FUNCTIONS))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 DAMAGE = [chr(code) for code in range(32, 127)] + ["\n", "\t", "\r", "\0", "\x85", "\u2028", "é", "9", "\udc80", " \n"]
-"""Strings to insert into a text: characters, line ends, bytes that are not valid text."""
+"""Strings to insert into a text: characters, line ends, and an undecodable byte (a surrogate escape)."""
 
 
 def words(text: str) -> list[str]:
@@ -33,17 +33,17 @@ def damaged(text: str, rng: np.random.Generator) -> str:
     ][rng.integers(8)]
 
 
-def misread(text: str, retell: Callable[[str], str], seed: int, times: int) -> list[str]:
-    """Damage a text `times` times and return the damaged texts that `retell` reads wrongly.
+def find_misread_texts(text: str, rewrite: Callable[[str], str], seed: int, times: int) -> list[str]:
+    """Damage a text `times` times and return the damaged texts that `rewrite` reads wrongly.
 
-    `retell` reads a text and writes it again. It must raise a `ValueError` with a line number or reproduce the text.
+    `rewrite` reads a text and writes it again. It must raise a `ValueError` with a line number or reproduce the text.
     """
     rng = np.random.default_rng(seed)
     wrong = []
     for _ in range(times):
         bad = damaged(text, rng)
         try:
-            if words(retell(bad)) != words(bad):
+            if words(rewrite(bad)) != words(bad):
                 wrong.append(bad)
         except ValueError as error:
             if not re.search(r"line \d+", str(error)):

@@ -23,15 +23,18 @@ def restore_sigint() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def started_anew() -> dict[str, Any]:
+def sigint_options() -> dict[str, Any]:
     """Return options of `subprocess.Popen` that let SIGINT end the child process; none on Windows."""
     return {"preexec_fn": restore_sigint} if os.name == "posix" else {}
 
 
 def interrupt(text: str, command: list[str]) -> int:
-    """Run the command and return the status of this program."""
+    """Run a command and interrupt it after a line with `text`.
+
+    Return 0 if it prints such a line and then exits without a traceback and with status 0 or 130, otherwise 1.
+    """
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **started_anew()
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **sigint_options()
     ) as process:
         assert process.stdout is not None
         lines = []
@@ -42,9 +45,9 @@ def interrupt(text: str, command: list[str]) -> int:
                 break
         lines += process.stdout.read()
         status = process.wait()
-    said = "".join(lines)
-    print(said, end="")
-    return int(text not in said or "Traceback" in said or status not in (0, 130))
+    output = "".join(lines)
+    print(output, end="")
+    return int(text not in output or "Traceback" in output or status not in (0, 130))
 
 
 if __name__ == "__main__":

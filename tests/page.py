@@ -23,7 +23,9 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, NamedTuple
 
-FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?P<about>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```$", re.S | re.M)
+FENCED_BLOCK = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)(?P<about>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```$", re.S | re.M
+)
 TITLE = re.compile(r'title="([^"]+)"')
 
 
@@ -36,21 +38,21 @@ class Block(NamedTuple):
     text: str
     line: int
     """Number of the block's first line on the page, counted from 1."""
-    printed: str | None
+    expected_output: str | None
     """Expected output; None if the page does not state it."""
 
 
 def blocks_of(page: str) -> list[Block]:
-    """Return the blocks of a page, without the blocks that are another block's output."""
-    found = list(FENCE.finditer(page))
+    """Return the blocks of a page. A block with the output of the block before it becomes its `expected_output`."""
+    found = list(FENCED_BLOCK.finditer(page))
     outputs = {index: dedent(after["text"]) for index, after in enumerate(found[1:]) if _is_output(found[index], after)}
     blocks = []
     for index, match in enumerate(found):
         if index - 1 not in outputs:
             title = TITLE.search(match["about"])
             line = page.count("\n", 0, match.start("text")) + 1
-            told = (match["language"], title[1] if title else "", dedent(match["text"]), line, outputs.get(index))
-            blocks.append(Block(*told))
+            fields = (match["language"], title[1] if title else "", dedent(match["text"]), line, outputs.get(index))
+            blocks.append(Block(*fields))
     return blocks
 
 
@@ -91,10 +93,11 @@ def _run(block: Block, path: Path, names: dict[str, Any]) -> str:
 
 
 def _compare(block: Block, path: Path, printed: str) -> None:
-    if block.printed is None:
+    if block.expected_output is None:
         return
     wanted, got = (
-        "".join(f"{line.rstrip()}\n" for line in text.strip("\n").split("\n")) for text in (block.printed, printed)
+        "".join(f"{line.rstrip()}\n" for line in text.strip("\n").split("\n"))
+        for text in (block.expected_output, printed)
     )
     if not doctest.OutputChecker().check_output(wanted, got, doctest.ELLIPSIS):
         raise ValueError(f"{path}, line {block.line}: expected output\n{wanted}but got\n{got}")

@@ -5,8 +5,8 @@ with it. After an intended change, update it with `python -m public_api`, with `
 compared as follows:
 
 - An object holds names. Names may be added, but not removed.
-- An array holds the parameters of a function, of a command or of an agent's spec. Those after `"*"` have no position.
-  Parameters with defaults may be added: after all others that have a position, or after `"*"`.
+- An array holds the parameters of a function, of a command or of an agent's spec. Parameters after `"*"` are
+  keyword-only. New parameters must have defaults. A new positional parameter must come after all others.
 - Anything else is a value, which must not change.
 """
 
@@ -32,11 +32,11 @@ import typer
 from gymnasium.envs.registration import load_env_creator
 
 from ninetka_agents import Agent
-from ninetka_agents.parts import agents_of, load, network_of, parts_of
-from ninetka_env.api import screen
+from ninetka_agents.plugins import agents_of, import_object, network_of, plugins_of
+from ninetka_env.api import rendering
 from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.core.game import EVENTS, Event
-from ninetka_env.core.options import Choice, Option, Whole
+from ninetka_env.core.options import Choice, Integer, Option
 from ninetka_env.core.outcome import DRAWN, REWARDS, UNFINISHED
 from ninetka_env.core.registry import get_definition
 from ninetka_env.games.ninetka.rules import Phase
@@ -54,7 +54,7 @@ GAME = (
     "action_index action_name board copy event forfeit from_board from_text is_over legal_actions legal_mask new "
     "num_actions num_players passed play ply records resign returns scores stage to_move winner"
 )
-OWN_OF_GAME = {
+GAME_SPECIFIC = {
     "ninetka": "auto_pass counts landing movable phase section_owners turn_order",
     "go": "captured hand_turn ko_points komi owners passes result size",
     "kropki": "drawable drawing height region territory width",
@@ -83,7 +83,8 @@ def modules() -> dict[str, Any]:
     found["ninetka_agents.ninetka.maxn"] = _functions("ninetka_agents.ninetka.maxn", "evaluate", "search")
     found["ninetka_env.api.record_files"] = _functions("ninetka_env.api.record_files", "read_records", "write_records")
     found["ninetka_env.api.records"] = {"GameRecord": _members(_record("go"), RECORD)}
-    taken = dict.fromkeys(_parameters(evaluate) + _parameters(play_games))  # it receives options of `evaluate`
+    # `evaluate` passes its other options to `play_games`.
+    taken = dict.fromkeys(_parameters(evaluate) + _parameters(play_games))
     found["ninetka_train.judging.evaluate"] = {
         "evaluate": [one for one in taken if one.partition("=")[0] in EVALUATE],
         "evaluate(...)": {"agents": _members(_evaluation().agents[0], FIGURES)},
@@ -92,7 +93,7 @@ def modules() -> dict[str, Any]:
 
 
 def values() -> dict[str, Any]:
-    """List the values that users' code passes and compares with, including those of the games' options."""
+    """List the values that users' code passes or compares with, and the allowed values of the games' options."""
     options = {game: {one.name: _allowed(one) for one in get_definition(game).options} for game in IDS}
     return {
         **options,
@@ -101,13 +102,13 @@ def values() -> dict[str, Any]:
         "Phase": {phase.name: phase.value for phase in Phase},
         "event": _names(Event._fields),
         "kind": _names(EVENTS),
-        "render_mode": _names(screen.RENDER_MODES),
+        "render_mode": _names(rendering.RENDER_MODES),
         "reward": _names(REWARDS),
     }
 
 
 def environments() -> dict[str, Any]:
-    """Describe the environments with default options, their spaces and arrays; vectorized ones of two games."""
+    """Describe the environments with default options, their spaces and arrays; vector environments have two games."""
     return {game: _environments(game) for game in IDS}
 
 
@@ -117,7 +118,7 @@ def games() -> dict[str, Any]:
 
 
 def agents() -> dict[str, Any]:
-    """List the agents of each game with the options of their specs. The key of the first option may be left out."""
+    """List the agents of each game with the options of their specs; a spec may omit the key of the first option."""
     return {game: _agents(game, [name for name in agents_of(game) if name != "net"]) for game in IDS}
 
 
@@ -131,7 +132,7 @@ def written_json() -> dict[str, Any]:
     """List the keys of the JSON that commands write."""
     settings = _evaluation().settings
     return {
-        "evaluate --json": _keys_of(Evaluation, report.as_dict(_evaluation())),
+        "evaluate --json": _keys_of(Evaluation, report.evaluation_dict(_evaluation())),
         "curve": _keys_of(curve.Curve, curve.curve_dict(curve.Curve(settings, "random", 0.0, []))),
         "analyze --json": _keys_of(Analysis, analysis_dict(Analysis(0, 0, [], None, 0))),
     }
@@ -155,7 +156,7 @@ def networks() -> dict[str, Any]:
         "ninetka_agents.checkpoint": _functions("ninetka_agents.checkpoint", "load_checkpoint"),
         "agents": {game: _agents(game, ["net"]) for game in IDS},
         "checkpoint": {"format": about.get("format"), **_names(key for key in CHECKPOINT if key in about)},
-        "shipped networks": {game: _names([checkpoint.best_shipped(game).stem]) for game in IDS},
+        "shipped networks": {game: _names([checkpoint.shipped_network(game).stem]) for game in IDS},
     }
 
 
@@ -172,7 +173,7 @@ def main() -> None:
 
 
 def _parameters(function: Callable[..., Any], *omitted: str) -> list[str]:
-    """Return a function's parameters with defaults; `"*"` precedes keyword-only, `/` marks positional-only ones."""
+    """Return a function's parameters with defaults; `"*"` precedes keyword-only ones, `/` positional-only ones."""
     found: list[str] = []
     for one in inspect.signature(function).parameters.values():
         if one.name not in omitted:
@@ -193,12 +194,12 @@ def _functions(module: str, *names: str) -> dict[str, Any]:
 
 
 def _members(thing: Any, names: str) -> dict[str, Any]:
-    """Describe attributes and methods, and the return values of methods that need no arguments."""
+    """Describe the attributes and methods of `thing` in `names`; call the methods that need no arguments."""
     found: dict[str, Any] = {}
     for name in filter(lambda name: hasattr(thing, name), names.split()):
         value = getattr(thing, name)
         if not callable(value):
-            found[name] = _kind(value)
+            found[name] = _describe_value(value)
             continue
         found[name] = _parameters(value)
         if all("=" in one or one == "*" for one in found[name]):
@@ -207,21 +208,21 @@ def _members(thing: Any, names: str) -> dict[str, Any]:
 
 
 def _returned(call: Callable[[], Any]) -> str:
-    """Describe what a call returns, or the error if it fails, for example because a name is gone."""
+    """Describe what a call returns, or the error that it raises, for example because a name was removed."""
     try:
-        return _kind(call())
+        return _describe_value(call())
     except Exception as error:
         return repr(error)
 
 
-def _kind(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """Return the public facts about a value: its type, and the dtype and shape of an array."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype if value.dtype.names is None else 'structured'} {value.shape}"
     if isinstance(value, gymnasium.Space):
         return str(value)
-    if type(value) is tuple and len(set(map(_kind, value))) > 1:
-        return f"({', '.join(map(_kind, value))})"
+    if type(value) is tuple and len(set(map(_describe_value, value))) > 1:
+        return f"({', '.join(map(_describe_value, value))})"
     return type(value).__name__
 
 
@@ -232,13 +233,13 @@ def _names(names: Iterable[str]) -> dict[str, Any]:
 
 def _public_module(game: str) -> dict[str, Any]:
     module = importlib.import_module(f"ninetka_env.{game}_v0")
-    position = {"Game": _parameters(module.Game), **_members(module.Game.new(), f"{GAME} {OWN_OF_GAME[game]}")}
+    position = {"Game": _parameters(module.Game), **_members(module.Game.new(), f"{GAME} {GAME_SPECIFIC[game]}")}
     return {**_functions(module.__name__, "env", "raw_env", "vector_env"), "Game": position}
 
 
 @functools.cache
 def _record(game: str) -> GameRecord:
-    """Return a game in which every action is the first legal one."""
+    """Return the record of a game that always plays the first legal action."""
     position, actions = get_definition(game).game_class.new(), []
     while not position.is_over:
         actions.append(int(position.legal_actions()[0]))
@@ -276,17 +277,17 @@ def _environments(game: str) -> dict[str, Any]:
         name: {
             "gymnasium.make": ["*", *_parameters(single, "game", "options")],
             "gymnasium.make_vec": ["*", *_parameters(vector, "game", "options", "num_envs")],
-            "opponents": parts_of(game).yardstick,
+            "opponents": plugins_of(game).default_opponent,
             "pettingzoo.make": name in registered,
         },
         "gymnasium.make": {
             **_members(one, ONE_SEAT),
-            "info": {key: _kind(value) for key, value in info.items()},
+            "info": {key: _describe_value(value) for key, value in info.items()},
             "step(...)": _returned(lambda: one.step(info["action_mask"].argmax())),
         },
         "gymnasium.make_vec": {
             **_members(many, ONE_SEAT_VECTOR),
-            "infos": {key: _kind(value) for key, value in infos.items()},
+            "infos": {key: _describe_value(value) for key, value in infos.items()},
             "step(...)": _returned(lambda: many.step(infos["action_mask"].argmax(axis=1))),
         },
     }
@@ -295,16 +296,16 @@ def _environments(game: str) -> dict[str, Any]:
 def _allowed(option: Option) -> Any:
     if isinstance(option, Choice):
         return _names(map(repr, option.values))
-    return f"{option.least}..{option.most}" if isinstance(option, Whole) else True
+    return f"{option.minimum}..{option.maximum}" if isinstance(option, Integer) else True
 
 
 def _agents(game: str, names: Iterable[str]) -> dict[str, Any]:
-    options = {name: _parameters(load(agents_of(game)[name]), "game") for name in names}
+    options = {name: _parameters(import_object(agents_of(game)[name]), "game") for name in names}
     return {name: [*found[:1], "*", *sorted(found[1:])] for name, found in options.items()}
 
 
 def _command(command: Any) -> list[str]:
-    """Return the arguments of a command by their numbers, and all spellings of its options."""
+    """Return the arguments of a command by number, because their names are not public, and its options by name."""
     arguments: list[str] = []
     options: list[str] = []
     for one in command.params:
@@ -317,7 +318,7 @@ def _command(command: Any) -> list[str]:
 
 
 def _keys_of(kind: Any, written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a JSON object, and of nested objects according to the annotations of its dataclass."""
+    """Return the keys of the JSON object `written`. The dataclass `kind` declares the keys of nested objects."""
     inner = _keys(kind)
     return {key: inner.get(key, True) for key in written}
 
@@ -342,7 +343,10 @@ class Parameter(NamedTuple):
 
 
 def differences(before: Any, now: Any, place: str = "") -> list[str]:
-    """Return one line for each difference: a removal or a change; additions are allowed."""
+    """Return a line for each change from `before` to `now` that may break users' programs.
+
+    Such changes are removals, other values and new required parameters. `place` is the path of both in the snapshot.
+    """
     if isinstance(before, dict) and isinstance(now, dict):
         found = []
         for name, entry in before.items():

@@ -6,7 +6,7 @@ import os
 from typing import Protocol
 
 MANY_GAMES = 2000
-"""`NINETKA_TEST_GAMES` of `make test-all`."""
+"""The value of `NINETKA_TEST_GAMES` in `make test-all`."""
 TEST_GAMES = int(os.environ.get("NINETKA_TEST_GAMES", "200"))
 
 
@@ -16,4 +16,4 @@ class Scaled(Protocol):
     `scaled(500, 20)` is 500 in `make test-all`; otherwise it is proportional to `NINETKA_TEST_GAMES`, but at least 20.
     """
 
-    def __call__(self, many: int, least: int = 1) -> int: ...
+    def __call__(self, many: int, minimum: int = 1) -> int: ...

@@ -1,4 +1,4 @@
-"""Test `ninetka average`: means of weights, softened policies, and networks that do not fit together."""
+"""Test `ninetka average`: means of weights, softened policies, and networks of different shapes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from ninetka_agents.averaging import mean_network, soften_policy
 from ninetka_agents.checkpoint import load_checkpoint, save_checkpoint
 from ninetka_agents.outputs import MASKED
-from ninetka_agents.parts import network_of
+from ninetka_agents.plugins import network_of
 from ninetka_env.core.registry import load_variant
 from ninetka_train.cli import app
 
@@ -29,7 +29,7 @@ def saved(folder, name, game="kropki", width=8):
     return network.state_dict(), save_checkpoint(folder / name, network)
 
 
-def test_weights_are_the_means_and_those_named_twice_count_twice(tmp_path):
+def test_weights_are_means_in_which_a_network_named_twice_counts_twice(tmp_path):
     (one, first), (other, second) = saved(tmp_path, "a"), saved(tmp_path, "b")
     done = command(first, second, second, "--out", tmp_path / "mean")
     assert done.exit_code == 0, done.output
@@ -48,7 +48,7 @@ def test_a_temperature_divides_the_logits_of_every_legal_action_and_changes_noth
     done = command(path, "--policy-temperature", 2.5, "--out", tmp_path / "soft")
     assert done.exit_code == 0, done.output
     games = np.concatenate([load_variant(game).game_class.start(load_variant(game), seed).records for seed in range(4)])
-    sharp, soft = (load_checkpoint(one)[0].eval().judge(games) for one in (path, tmp_path / "soft"))
+    sharp, soft = (load_checkpoint(one)[0].eval().evaluate(games) for one in (path, tmp_path / "soft"))
     legal = sharp.logits > MASKED / 2
     assert ((soft.logits > MASKED / 2) == legal).all()
     assert sharp.logits[legal].std() > 1e-3
@@ -56,7 +56,7 @@ def test_a_temperature_divides_the_logits_of_every_legal_action_and_changes_noth
     torch.testing.assert_close(soft[1:], sharp[1:])
 
 
-def test_the_shipped_mean_is_what_its_card_says():
+def test_the_shipped_mean_matches_its_notes():
     shipped, about, _ = load_checkpoint("gen-7")
     assert about.notes == {"mean_of": ["gen-6", "maxn-exploiter"], "policy_temperature": 2.0}
     made = mean_network([load_checkpoint(name)[0] for name in about.notes["mean_of"]])
@@ -75,7 +75,7 @@ def test_temperatures_out_of_range_write_nothing(tmp_path, temperature):
 
 
 @pytest.mark.parametrize("others", [{"width": 16}, {"game": "go"}])
-def test_networks_that_differ_have_no_mean(tmp_path, others):
+def test_networks_of_different_shapes_are_rejected(tmp_path, others):
     (_, first), (_, second) = saved(tmp_path, "a"), saved(tmp_path, "b", **others)
     done = command(first, second, "--out", tmp_path / "mean")
     assert done.exit_code == 2

@@ -20,9 +20,9 @@ from ninetka_agents.board_network import NetworkConfig
 from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ninetka_agents.net_agent import network_evaluate
 from ninetka_agents.outputs import MASKED, Outputs, as_tensors
-from ninetka_agents.parts import network_of
+from ninetka_agents.plugins import network_of
 from ninetka_agents.search import gumbel
-from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_agents.search.gumbel import GumbelOptions, GumbelSearch
 from ninetka_env.core import verbs
 from ninetka_env.core.registry import limits_of, load_variant
 
@@ -47,11 +47,11 @@ def network_for(spec):
 
 @functools.cache
 def games_of(spec, count=6):
-    """Return positions of random games from the first half of a game, none of them over."""
+    """Return up to `count` random games, each stopped before half of the maximum number of plies and not over."""
     variant, rng, found = load_variant(spec), np.random.default_rng(1), []
     for number in range(count):
         game = variant.game_class.start(variant)
-        for _ in range(7 * number % (variant.sizes.most_plies // 2)):
+        for _ in range(7 * number % (variant.sizes.max_plies // 2)):
             if not game.is_over:
                 game.play(int(rng.choice(no_resigning(game))))
         if not game.is_over:
@@ -70,9 +70,9 @@ def records_of(games):
 
 
 @pytest.mark.parametrize("spec", BOARDS)
-def test_what_cannot_be_is_masked_and_values_are_shares(spec):
+def test_illegal_actions_are_masked_and_values_sum_to_1(spec):
     games, network = games_of(spec), network_for(spec)
-    outputs, limits, count = network.judge(records_of(games)), limits_of(load_variant(spec).dtype), len(games)
+    outputs, limits, count = network.evaluate(records_of(games)), limits_of(load_variant(spec).dtype), len(games)
     assert [tuple(each.shape) for each in outputs] == [
         (count, limits.actions), (count, 3), (count, limits.targets, 3), (count,),
     ]  # fmt: skip
@@ -85,12 +85,12 @@ def test_what_cannot_be_is_masked_and_values_are_shares(spec):
     torch.testing.assert_close(outputs.values.sum(-1), torch.ones(count))
     nodes = np.prod(load_variant(spec).sizes.planes[1:])
     beyond = outputs.owner_logits[:, nodes:].softmax(-1)
-    assert (beyond[..., 2] == 1).all()  # nobody's
+    assert (beyond[..., 2] == 1).all()  # has no owner
     assert (outputs.owner_logits[:, :nodes] > MASKED / 2).all()
 
 
 @pytest.mark.parametrize("spec", BOARDS)
-def test_it_reads_the_planes_of_the_environment_whatever_else_is_in_the_batch(spec):
+def test_inputs_are_the_environments_planes_for_any_batch(spec):
     games, network = games_of(spec), network_for(spec)
     together, shape = network.encode(records_of(games)), load_variant(spec).sizes.planes[1:]
     for index, game in enumerate(games):
@@ -104,12 +104,12 @@ def test_it_reads_the_planes_of_the_environment_whatever_else_is_in_the_batch(sp
         assert together.globals[index, 0] * np.sqrt(np.prod(shape)) == pytest.approx(own - other, abs=1e-4)
         for alone, many in zip(network.encode(game.records), together, strict=True):
             np.testing.assert_array_equal(alone[0], many[index])
-    outputs, alone = network.judge(records_of(games)), network.judge(games[-1].records)
+    outputs, alone = network.evaluate(records_of(games)), network.evaluate(games[-1].records)
     for one, many in zip(alone, outputs, strict=True):
         torch.testing.assert_close(one[0], many[-1], atol=1e-5, rtol=1e-4)
 
 
-def test_it_is_told_what_the_planes_do_not_show():
+def test_globals_hold_what_the_planes_do_not_show():
     assert {game.to_move for game in games_of(GO)} == {0, 1}
     for spec, komi, counting in ((GO, 2.5, [1, 0, 0]), (RESIGN, 7, [0, 0, 1])):
         for game in games_of(spec):
@@ -128,10 +128,14 @@ def test_boards_of_several_sizes_do_not_share_a_batch():
 # Symmetries
 
 
-def turned_action(game, other, places, action):
-    """Return the action in `other`, the game on the turned board, that corresponds to `action`.
+def transformed_action(game, other, places, action):
+    """Return the action of `other` that corresponds to `action` of `game`; `other` is `game` on the transformed board.
 
-    The action that draws a region is found by trying all: it is the one that makes the turned region.
+    For an action that draws a region, try all legal actions of `other` and return the one that draws the transformed
+    region.
+
+    Args:
+        places: for each point, its image on the transformed board.
     """
     nodes = len(places)
     if action < nodes:
@@ -152,13 +156,13 @@ def turned_action(game, other, places, action):
 
 
 def played_twice(spec, places, seeds):
-    """Yield positions of random games, the corresponding turned positions, and an action in both."""
+    """Play random games and yield (game, transformed game, action, transformed action) at each ply."""
     variant = load_variant(spec)
     for seed in seeds:
         game, other, rng = (*(variant.game_class.start(variant) for _ in range(2)), np.random.default_rng(seed))
         while not game.is_over:
             action = int(rng.choice(no_resigning(game)))
-            there = turned_action(game, other, places, action)
+            there = transformed_action(game, other, places, action)
             yield game.copy(), other.copy(), action, there
             game.play(action)
             other.play(there)
@@ -168,7 +172,7 @@ def played_twice(spec, places, seeds):
     ("spec", "count"),
     [("go:size=5", 8), (DECLARED, 8), ("kropki:width=7,height=6", 4), (IMMEDIATE, 4)],
 )
-def test_turned_examples_are_those_of_the_turned_game(spec, count):
+def test_symmetries_commute_with_play(spec, count):
     height, width = load_variant(spec).sizes.planes[1:]
     ways, network = symmetries(height, width), network_for(spec)
     assert len({tuple(way) for way in ways.tolist()}) == len(ways) == count
@@ -179,7 +183,9 @@ def test_turned_examples_are_those_of_the_turned_game(spec, count):
         policies, owners = np.zeros((2, *inputs.mask.shape), np.float32), owners_of(games)
         rows = np.arange(len(games))
         policies[0, rows, actions] = policies[1, rows, there] = 0.75
-        found, policy, turned = network.turned(inputs, policies[0], owners, np.full(len(games), number * 8 // count))
+        found, policy, turned = network.apply_symmetries(
+            inputs, policies[0], owners, np.full(len(games), number * 8 // count)
+        )
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(policy, policies[1])
@@ -187,11 +193,12 @@ def test_turned_examples_are_those_of_the_turned_game(spec, count):
         nodes, places = len(way), way.argsort()
         draws = [(a - nodes, b - nodes) for a, b in zip(actions, there, strict=True) if nodes <= a < 2 * nodes]
         renamed += sum(int(places[a]) != b for a, b in draws)
-    assert renamed > 0 or spec in ("go:size=5", IMMEDIATE)  # at least one region is drawn by another point than before
+    # At least one region is drawn by a point that is not the image of the original point.
+    assert renamed > 0 or spec in ("go:size=5", IMMEDIATE)
 
 
 def owners_of(games):
-    """Return the current owner of each point, (N, T), as relative seats, 2 for nobody."""
+    """Return the current owner of each point, (N, T), as a seat relative to the seat to move, or 2 for no owner."""
     found = []
     for game in games:
         targets = np.empty(limits_of(game.records.dtype).targets, np.int8)
@@ -200,25 +207,25 @@ def owners_of(games):
     return np.array(found)
 
 
-def test_each_example_is_turned_its_own_way():
+def test_each_example_gets_its_own_symmetry():
     game = games_of("go:size=5")[-1]
     inputs = network_for("go:size=5").encode(np.repeat(game.records, 64))
     nothing = np.zeros_like(inputs.mask), np.zeros((64, 25), np.int8)
-    turned = network_for("go:size=5").turned(inputs, *nothing, np.arange(64) // 8)[0]
+    turned = network_for("go:size=5").apply_symmetries(inputs, *nothing, np.arange(64) // 8)[0]
     assert len({planes.tobytes() for planes in turned.planes}) == 8
 
 
 # Sizes, learning
 
 
-def test_the_same_weights_judge_boards_of_all_sizes():
+def test_the_same_weights_evaluate_boards_of_all_sizes():
     for specs in (
         ("go:size=3,ko=positional", "go:size=5", "go:size=9"),
         (DECLARED, IMMEDIATE, "kropki:width=12,height=3"),
     ):
         network = network_for(specs[0])
         for spec in specs:
-            assert network.judge(records_of(games_of(spec))).values.isfinite().all()
+            assert network.evaluate(records_of(games_of(spec))).values.isfinite().all()
 
 
 @pytest.mark.parametrize("spec", [GO, DECLARED])
@@ -229,14 +236,14 @@ def test_every_output_teaches_its_head_and_the_trunk(spec):
     heads = {"logits": network.policy, "value_logits": network.value, "owner_logits": network.owner}
     for name, head in {**heads, "score": network.score}.items():
         network.zero_grad()
-        output = getattr(network.judge(records_of(games_of(spec))), name)
+        output = getattr(network.evaluate(records_of(games_of(spec))), name)
         torch.where(output > MASKED / 2, output, 0).square().sum().backward()
         for layer in (head, network.stem, network.blocks[2].spread):
             assert layer.weight.grad.abs().sum() > 0, name
 
 
 @pytest.mark.slow
-def test_it_learns_a_few_positions_by_heart():
+def test_it_can_overfit_a_few_positions():
     torch.manual_seed(0)
     rng, network = np.random.default_rng(0), network_of("go").Network(NetworkConfig(width=32, blocks=3))
     games = [game for game in games_of("go:size=5", 130) if game.ply > 2][:64]
@@ -263,9 +270,9 @@ def test_it_learns_a_few_positions_by_heart():
 
 def test_bfloat16_changes_little():
     network, records = network_for(GO), records_of(games_of(GO))
-    plain = network.judge(records)
+    plain = network.evaluate(records)
     with torch.autocast("cpu", torch.bfloat16):
-        rounded = network.judge(records)
+        rounded = network.evaluate(records)
     assert rounded.logits.dtype == rounded.values.dtype == rounded.score.dtype == torch.float32
     torch.testing.assert_close(rounded.values, plain.values, atol=0.01, rtol=0.01)
 
@@ -274,14 +281,14 @@ def test_bfloat16_changes_little():
 
 
 @pytest.mark.parametrize("spec", [GO, DECLARED])
-def test_checkpoints_come_back(spec, tmp_path):
+def test_checkpoints_survive_a_round_trip(spec, tmp_path):
     network, name = network_for(spec), load_variant(spec).definition.name
     path = save_checkpoint(tmp_path / "net", network, Checkpoint(SMALL, 3))
     loaded, about, _ = load_checkpoint(path, game=name)
     assert (loaded.game, about.network, about.step) == (name, SMALL, 3)
     assert json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["environment"] == f"{name}_v0"
     games = games_of(spec)[0].records
-    assert all(map(torch.equal, network.judge(games), loaded.judge(games)))
+    assert all(map(torch.equal, network.evaluate(games), loaded.evaluate(games)))
 
 
 @pytest.mark.parametrize(
@@ -326,9 +333,9 @@ def test_agents_play_legal_games(spec, tmp_path):
 
 def test_a_batch_whose_trees_need_too_much_memory_is_searched_in_parts(monkeypatch):
     records = records_of(games_of(DECLARED))
-    search = GumbelSearch(network_evaluate(network_for(DECLARED)), SearchOptions(8, playouts=4))
+    search = GumbelSearch(network_evaluate(network_for(DECLARED)), GumbelOptions(8, playouts=4))
     whole = search.run(records, np.random.default_rng(0))
-    monkeypatch.setattr(gumbel, "MEMORY", 2 * 9 * gumbel.node_dtype(records.dtype).itemsize)
+    monkeypatch.setattr(gumbel, "MAX_TREE_BYTES", 2 * 9 * gumbel.node_dtype(records.dtype).itemsize)
     search, sizes = GumbelSearch(network_evaluate(network_for(DECLARED)), search.options), []
     make_trees = search._make_trees
     monkeypatch.setattr(search, "_make_trees", lambda *a: sizes.append(len(a[0])) or make_trees(*a))
@@ -340,11 +347,11 @@ def test_a_batch_whose_trees_need_too_much_memory_is_searched_in_parts(monkeypat
 
 
 def test_blocks_pool_every_third_time():
-    network = network_of("go").Network(NetworkConfig(width=8, blocks=board_network.POOLING_EVERY * 2))
-    assert [block.pooling for block in network.blocks] == [0, 0, 2, 0, 0, 2]
+    network = network_of("go").Network(NetworkConfig(width=8, blocks=board_network.POOLING_INTERVAL * 2))
+    assert [block.pooled_channels for block in network.blocks] == [0, 0, 2, 0, 0, 2]
 
 
-def test_bfloat16_rounds_and_says_the_same_again():
+def test_bfloat16_is_rounded_and_repeatable():
     network, games = network_for(GO), records_of(games_of(GO))
     exact, rounded, again = (network_evaluate(network, bf16=bf16)(games) for bf16 in (False, True, True))
     for one, other, repeated in zip(exact, rounded, again, strict=True):

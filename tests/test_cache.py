@@ -1,4 +1,4 @@
-"""The disk cache of compiled code: it notices edits of sources, and damage to its files costs only time."""
+"""Tests of the disk cache of compiled code: edited sources and damaged cache files are compiled again."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from typing import Any
 
 import numba
 import pytest
-from systems import posix
+from requirements import needs_posix
 
 import ninetka_env
 from ninetka_env.core import cache
 
-pytestmark = [pytest.mark.slow, posix]
+pytestmark = [pytest.mark.slow, needs_posix]
 
 HERE = Path(ninetka_env.__file__).resolve().parent.parent
 CALL = """
 import importlib, json, sys
-told = {}
+results = {}
 for place, arguments in json.loads(sys.argv[1]):
     module, name = place.split(":")
     function = getattr(importlib.import_module(module), name)
     answer = function(*arguments)
     hits = sum(function.stats.cache_hits.values()) if hasattr(function, "stats") else None
-    told[place] = [answer, hits, hits is not None and function.stats.cache_path]
+    results[place] = [answer, hits, hits is not None and function.stats.cache_path]
 """
-TELL = "\nprint(json.dumps(told))\n"
+PRINT_RESULTS = "\nprint(json.dumps(results))\n"
 
 
 class World:
-    """A folder with sources and a cache, and new processes that run the sources."""
+    """A temporary folder with sources and a cache, in which tests start Python processes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ class World:
             each.mkdir()
 
     def write(self, sources: dict[str, str]) -> None:
-        """Write files; all folders below `one` and `two` are packages."""
+        """Write source files by path; all folders below `one` and `two` become packages."""
         for name, text in sources.items():
             path = self.folder / name
             for parent in Path(name).parents[:-2]:
@@ -71,27 +71,35 @@ class World:
     def call(
         self, *places: str | tuple[str, Any], before: str = "", after: str = "", **options: Any
     ) -> dict[str, list[Any]]:
-        """Call functions in a new process, which must succeed; return [answer, cache hits, cache path] for each."""
+        """Call functions in a new process, which must succeed; return [answer, cache hits, cache path] by place.
+
+        Args:
+            places: the functions, as `"module:function"`, called with 0, or as (`"module:function"`, arguments).
+            before: code that runs before the calls.
+            after: code that runs after the calls.
+            options: options of `start`.
+        """
         calls = json.dumps([(place, [0]) if isinstance(place, str) else place for place in places])
-        return ended(self.start(before + CALL + after + TELL, calls, **options))
+        return json_output(self.start(before + CALL + after + PRINT_RESULTS, calls, **options))
 
     def files(self, name: str = "") -> list[Path]:
         return sorted(path for path in self.home.rglob("*.code") if name in path.name)
 
 
-def ended(process: subprocess.Popen[str]) -> Any:
+def json_output(process: subprocess.Popen[str]) -> Any:
+    """Wait for a process, check that it succeeded, and return the JSON in the last line that it printed."""
     out, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     assert not errors
     return json.loads(out.splitlines()[-1])
 
 
-def answers(told: dict[str, list[Any]]) -> list[Any]:
-    return [answer for answer, _, _ in told.values()]
+def answers(results: dict[str, list[Any]]) -> list[Any]:
+    return [answer for answer, _, _ in results.values()]
 
 
-def hits(told: dict[str, list[Any]]) -> list[int]:
-    return [count for _, count, _ in told.values()]
+def hits(results: dict[str, list[Any]]) -> list[int]:
+    return [count for _, count, _ in results.values()]
 
 
 def source(name: str, value: str, above: str = "") -> str:
@@ -115,12 +123,12 @@ print(json.dumps([first_turn(size) for size in json.loads(sys.argv[1])]))
 """
 
 
-def test_code_for_two_types_of_records_from_two_processes_is_not_confused(world: World) -> None:
-    """numba numbers types in each process, so the first dtypes of two processes once had the same symbols."""
+def test_code_for_two_dtypes_from_two_processes_is_not_confused(world: World) -> None:
+    """Each process numbers its types from the start, so the first dtypes of two processes once had the same symbols."""
     for size in (7, 9):
-        assert ended(world.start(SIZES, json.dumps([size]))) == [[False, size * size + 1]]
+        assert json_output(world.start(SIZES, json.dumps([size]))) == [[False, size * size + 1]]
     for sizes in ([7, 9], [9, 7]):
-        assert ended(world.start(SIZES, json.dumps(sizes))) == [[False, size * size + 1] for size in sizes]
+        assert json_output(world.start(SIZES, json.dumps(sizes))) == [[False, size * size + 1] for size in sizes]
 
 
 # Edits of sources
@@ -134,7 +142,7 @@ import app.plugged
 import middle, \\
     numpy
 from app.tools.own import own
-from beside.inner.part import part
+from sibling.inner.part import part
 from ninetka_env.core.jit import jit
 try: import plain; thousand = plain.plain
 except ImportError: thousand = None
@@ -165,7 +173,7 @@ LITERAL = "import importlib\nlast = importlib.import_module('last.of').them"
 PLACES = (
     "app.deep.deeper.caller:answer",
     "app.tools.own:own",
-    "beside.inner.part:part",
+    "sibling.inner.part:part",
     "far.away:away",
     "plain:plain",
     "middle:through",
@@ -175,7 +183,7 @@ PLACES = (
 
 
 @pytest.mark.exhaustive
-def test_an_edit_anywhere_in_reach_is_seen(world: World) -> None:
+def test_an_edit_of_any_imported_source_is_seen(world: World) -> None:
     world.write(
         {
             "one/app/deep/deeper/caller.py": CALLER,
@@ -184,7 +192,7 @@ def test_an_edit_anywhere_in_reach_is_seen(world: World) -> None:
             "one/app/plugged/b.py": source("chosen", "x + 1_000_000"),
             "one/app/plugged/c.py": source("chosen", "x + 2_000_000"),
             "one/app/plugged/__init__.py": CHOOSE,
-            "one/beside/inner/part.py": source("part", "x + 10"),
+            "one/sibling/inner/part.py": source("part", "x + 10"),
             "two/far/away.py": source("away", "x + 100"),
             "two/plain.py": source("plain", "x + 1_000"),
             "two/middle/__init__.py": source("through", "last(x)", LITERAL),
@@ -201,15 +209,15 @@ def test_an_edit_anywhere_in_reach_is_seen(world: World) -> None:
         assert found == 0
         return answer
 
-    told = world.call(*PLACES)
-    assert told[caller][0] == 1_111_111
+    results = world.call(*PLACES)
+    assert results[caller][0] == 1_111_111
     # Imported from another folder in another order, all code is loaded from the disk.
     again = world.call(*reversed(PLACES), cwd=Path("/"))
     assert hits(again) == len(PLACES) * [1]
-    assert {place: path for place, (_, _, path) in again.items()} == {p: path for p, (_, _, path) in told.items()}
+    assert {place: path for place, (_, _, path) in again.items()} == {p: path for p, (_, _, path) in results.items()}
     edits = {
         "one/app/tools/own.py": 1_111_112,
-        "one/beside/inner/part.py": 1_111_122,
+        "one/sibling/inner/part.py": 1_111_122,
         "two/far/away.py": 1_111_222,
         "two/plain.py": 1_112_222,
         "one/last/of.py": 1_122_222,
@@ -232,7 +240,7 @@ def test_an_edit_anywhere_in_reach_is_seen(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_an_edit_while_a_process_runs_is_not_kept_under_the_wrong_name(world: World) -> None:
+def test_code_edited_while_a_process_runs_is_not_cached_under_the_wrong_key(world: World) -> None:
     world.write(
         {
             "one/callee.py": source("callee", "x + 1"),
@@ -244,12 +252,12 @@ def test_an_edit_while_a_process_runs_is_not_kept_under_the_wrong_name(world: Wo
     edit = "import pathlib; path = pathlib.Path({!r})\npath.write_text(path.read_text().replace('x + {}', 'x + {}'))\n"
     # The loaded module is older than the source that the late package finds.
     before = "import callee\n" + edit.format(str(path), 1, 2)
-    told = world.call("early.caller:caller", "late.caller:caller", before=before)
-    assert answers(told) == [1, 1]
+    results = world.call("early.caller:caller", "late.caller:caller", before=before)
+    assert answers(results) == [1, 1]
     assert not world.files()
-    told = world.call("early.caller:caller", "late.caller:caller")
-    assert answers(told) == [2, 2]
-    # The module that is loaded late is newer than the hashed source, which is then restored.
+    results = world.call("early.caller:caller", "late.caller:caller")
+    assert answers(results) == [2, 2]
+    # `callee` is loaded after its source was hashed and edited. Then the hashed source is restored.
     world.write({"one/lazy/caller.py": source("caller", "callee(x)", "def load():\n    import callee")})
     before = (
         "import lazy.caller\n" + edit.format(str(path), 2, 3) + "import callee; lazy.caller.callee = callee.callee\n"
@@ -290,7 +298,7 @@ def run(x):
 
 run.stats = total.stats
 """
-GUEST = """
+PLUGIN = """
 import generic, helper
 import numpy as np
 from ninetka_env.core.jit import jit
@@ -308,13 +316,13 @@ generic.define(mine, rule)
 """
 
 
-def test_an_edit_of_what_is_found_by_type_is_seen(world: World) -> None:
-    world.write({"one/generic.py": GENERIC, "two/guest.py": GUEST, "two/helper.py": source("helper", "x + 1")})
+def test_an_edit_of_a_function_found_by_type_is_seen(world: World) -> None:
+    world.write({"one/generic.py": GENERIC, "two/plugin.py": PLUGIN, "two/helper.py": source("helper", "x + 1")})
     call = ("generic:run", [0])
-    assert world.call(call, before="import guest\n")["generic:run"][:2] == [1, 0]
-    assert world.call(call, before="import guest\n")["generic:run"][:2] == [1, 1]
+    assert world.call(call, before="import plugin\n")["generic:run"][:2] == [1, 0]
+    assert world.call(call, before="import plugin\n")["generic:run"][:2] == [1, 1]
     world.write({"two/helper.py": source("helper", "x + 2")})
-    assert world.call(call, before="import guest\n")["generic:run"][:2] == [2, 0]
+    assert world.call(call, before="import plugin\n")["generic:run"][:2] == [2, 0]
 
 
 @pytest.mark.parametrize(
@@ -422,19 +430,19 @@ def test_damage_costs_time_only(world: World) -> None:
     (lock,) = world.home.rglob("lock")
     lock.unlink()
     lock.mkdir()
-    told = world.call(*places)
-    assert answers(told) == list(range(len(names)))
-    found = dict(zip(names, hits(told), strict=True))
+    results = world.call(*places)
+    assert answers(results) == list(range(len(names)))
+    found = dict(zip(names, hits(results), strict=True))
     if os.geteuid() == 0:  # root reads everything
         del found["unreadable"]
     assert [name for name, count in found.items() if count] == ["untouched"]
-    told = world.call(*places)
-    assert answers(told) == list(range(len(names)))
-    assert hits(told) == len(names) * [1]
+    results = world.call(*places)
+    assert answers(results) == list(range(len(names)))
+    assert hits(results) == len(names) * [1]
 
 
 @pytest.mark.exhaustive
-def test_damage_of_what_is_inside_costs_time_only(world: World) -> None:
+def test_damaged_content_costs_time_only(world: World) -> None:
     """The digest is correct, but numba cannot read the content."""
     world.write({"one/app/many.py": many(["f"])})
     world.call("app.many:f")
@@ -446,14 +454,14 @@ def test_damage_of_what_is_inside_costs_time_only(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_cache_may_go_while_a_process_runs(world: World) -> None:
+def test_the_cache_may_be_deleted_while_a_process_runs(world: World) -> None:
     world.write({"one/app/many.py": many(["f", "g"])})
     world.call("app.many:f")
     remove = f"import shutil; shutil.rmtree({str(world.home)!r})\n"
-    after = remove + "from app import many; told = [many.f(1), many.f(1.5), many.g(1)]\n"
+    after = remove + "from app import many; results = [many.f(1), many.f(1.5), many.g(1)]\n"
     assert world.call("app.many:f", after=after) == [1, 1.5, 2]
-    told = world.call("app.many:f", ("app.many:g", [1]))
-    assert hits(told) == [0, 1]
+    results = world.call("app.many:f", ("app.many:g", [1]))
+    assert hits(results) == [0, 1]
 
 
 FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))\n"
@@ -465,11 +473,11 @@ def test_nothing_can_be_written(world: World) -> None:
     world.home.touch()
     nowhere = "import tempfile; tempfile.tempdir = '/dev/null/x'\n"
     for before in (nowhere, "import tempfile, os; tempfile.tempdir = os.environ['XDG_CACHE_HOME']\n"):
-        told = world.call("app.many:f", "app.many:g", before=before, NUMBA_CACHE_DIR="/dev/null/y")
-        assert [(answer, path) for answer, _, path in told.values()] == [(0, None), (1, None)]
+        results = world.call("app.many:f", "app.many:g", before=before, NUMBA_CACHE_DIR="/dev/null/y")
+        assert [(answer, path) for answer, _, path in results.values()] == [(0, None), (1, None)]
     world.home.unlink()
-    told = world.call("app.many:f", "app.many:g", before=FULL.format(3000))
-    assert answers(told) == [0, 1]
+    results = world.call("app.many:f", "app.many:g", before=FULL.format(3000))
+    assert answers(results) == [0, 1]
     assert not [path for path in world.home.rglob("*") if path.is_file() and path.stat().st_size]
     assert hits(world.call("app.many:f", "app.many:g")) == [0, 0]
 
@@ -494,15 +502,15 @@ def test_a_full_disk(world: World, tiny_disk: Path) -> None:
     spare = f"import tempfile; tempfile.tempdir = {str(world.folder / 'spare')!r}\n"
     (world.folder / "spare").mkdir()
     for _ in range(3):
-        told = world.call(*(f"app.many:{name}" for name in names), before=spare)
-        assert answers(told) == list(range(10))
-    places = {path.startswith(str(tiny_disk)) for _, _, path in told.values()}
+        results = world.call(*(f"app.many:{name}" for name in names), before=spare)
+        assert answers(results) == list(range(10))
+    places = {path.startswith(str(tiny_disk)) for _, _, path in results.values()}
     assert places == {False} if shutil.disk_usage(tiny_disk).free == 0 else {True}
-    assert sum(hits(told)) >= 2  # the entries that fitted
+    assert sum(hits(results)) >= 2  # the entries that fitted
 
 
 @pytest.mark.exhaustive
-def test_a_lock_that_is_not_let_go(world: World) -> None:
+def test_a_lock_that_is_never_released(world: World) -> None:
     fcntl = pytest.importorskip("fcntl")
     names = list("abcdef")
     world.write({"one/app/many.py": many(names)})
@@ -514,10 +522,10 @@ def test_a_lock_that_is_not_let_go(world: World) -> None:
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     slept = "import time; sleep = time.sleep; naps = []; time.sleep = lambda t: (naps.append(t), sleep(t))\n"
-    told = world.call(*places, before=slept, after="told['naps'] = [0, sum(naps), '']\n")
-    assert told.pop("naps")[1] <= 1.5 * cache._PATIENCE  # one wait in total
-    assert answers(told) == [0, 1, 2, 3, 4, 5]
-    assert hits(told) == [1, 0, 0, 0, 0, 0]
+    results = world.call(*places, before=slept, after="results['naps'] = [0, sum(naps), '']\n")
+    assert results.pop("naps")[1] <= 1.5 * cache._LOCK_TIMEOUT_S  # one wait in total
+    assert answers(results) == [0, 1, 2, 3, 4, 5]
+    assert hits(results) == [1, 0, 0, 0, 0, 0]
     holder.send_signal(signal.SIGKILL)
     holder.communicate()
     with lock.open("wb") as file:
@@ -527,7 +535,7 @@ def test_a_lock_that_is_not_let_go(world: World) -> None:
 
 def test_waiting_for_a_lock_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
-    monkeypatch.setattr(cache, "_PATIENCE", 0.1)
+    monkeypatch.setattr(cache, "_LOCK_TIMEOUT_S", 0.1)
     monkeypatch.setattr(cache, "_GAVE_UP", cache.threading.Event())
     with (tmp_path / "lock").open("wb") as other:
         for _ in range(2):
@@ -541,7 +549,7 @@ def test_waiting_for_a_lock_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 assert cache._GAVE_UP.is_set()
 
 
-AT_ONCE = """
+CONCURRENT_PROCESSES = """
 import json, os, sys, time
 import ninetka_env.core.jit
 begin = time.perf_counter() + 0.3
@@ -565,10 +573,10 @@ def test_many_processes_at_once(world: World) -> None:
     world.write({"one/app/many.py": "from ninetka_env.core.jit import jit\n" + "\n".join(lines)})
     for _ in range(2):
         shutil.rmtree(world.home, ignore_errors=True)
-        assert ended(world.start(AT_ONCE)) == 8 * [0]
+        assert json_output(world.start(CONCURRENT_PROCESSES)) == 8 * [0]
         assert not list(world.home.rglob("new-*"))
         after = "from app.many import f, g\nfor x in (0.0, False, 0j, (0, 0), (0, 0.0), (0.0, 0)): f(x), g(x)\n"
-        after += "told = [sum(h.stats.cache_hits.values()) for h in (f, g)]\n"
+        after += "results = [sum(h.stats.cache_hits.values()) for h in (f, g)]\n"
         assert world.call("app.many:f", "app.many:g", after=after) == [7, 7]
 
 
@@ -576,32 +584,32 @@ def test_many_processes_at_once(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_other_peoples_functions_keep_their_cache(world: World) -> None:
-    """Functions of other packages keep numba's cache, and functions without a source file are not cached."""
+def test_functions_of_other_packages_keep_numbas_cache(world: World) -> None:
+    """Functions of other packages still use numba's cache; functions without a source file are not cached."""
     other = "import numba\n@numba.njit(cache=True)\ndef f(x):\n    return x\n"
     world.write({"one/app/many.py": many(["f"]), "one/other.py": other})
     mine = str(world.folder / "mine")
-    check = "import numba; told['folder'] = [0, 0, numba.config.CACHE_DIR]\n"
-    check += "from ninetka_env.core.jit import jit\nplace = {'jit': jit}\n"
-    check += "exec('@jit\\ndef f(x): return x + 5', place); told['typed'] = [place['f'](1), 0, place['f'].stats[0]]\n"
-    told = world.call("app.many:f", "other:f", after=check)
-    assert told["folder"][2] == ""
-    assert told["typed"] == [6, 0, None]
-    assert told["app.many:f"][2].startswith(str(world.home / "ninetka"))
-    assert told["other:f"][2] == str(world.folder / "one/__pycache__")
+    check = "import numba; results['folder'] = [0, 0, numba.config.CACHE_DIR]\n"
+    check += "from ninetka_env.core.jit import jit\nscope = {'jit': jit}\n"
+    check += "exec('@jit\\ndef f(x): return x + 5', scope)\nf = scope['f']; results['typed'] = [f(1), 0, f.stats[0]]\n"
+    results = world.call("app.many:f", "other:f", after=check)
+    assert results["folder"][2] == ""
+    assert results["typed"] == [6, 0, None]
+    assert results["app.many:f"][2].startswith(str(world.home / "ninetka"))
+    assert results["other:f"][2] == str(world.folder / "one/__pycache__")
     locators = {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"}
-    told = world.call("app.many:f", after=check, NUMBA_CACHE_DIR=mine, **locators)
-    assert told["folder"][2] == mine
-    assert told["app.many:f"][2].startswith(str(Path(mine) / "ninetka"))
-    told = world.call("other:f", before="import app.many\n", NUMBA_CACHE_DIR=mine)
-    assert told["other:f"][2].startswith(mine)
-    assert "ninetka" not in told["other:f"][2].removeprefix(mine)
+    results = world.call("app.many:f", after=check, NUMBA_CACHE_DIR=mine, **locators)
+    assert results["folder"][2] == mine
+    assert results["app.many:f"][2].startswith(str(Path(mine) / "ninetka"))
+    results = world.call("other:f", before="import app.many\n", NUMBA_CACHE_DIR=mine)
+    assert results["other:f"][2].startswith(mine)
+    assert "ninetka" not in results["other:f"][2].removeprefix(mine)
 
 
 def test_without_the_compiler_functions_are_plain(world: World) -> None:
     world.write({"one/app/many.py": many(["f", "g"])})
-    told = world.call("app.many:f", "app.many:g", NUMBA_DISABLE_JIT="1")
-    assert list(told.values()) == [[0, None, False], [1, None, False]]
+    results = world.call("app.many:f", "app.many:g", NUMBA_DISABLE_JIT="1")
+    assert list(results.values()) == [[0, None, False], [1, None, False]]
     assert not world.home.exists()
 
 
@@ -614,7 +622,7 @@ def test_without_the_compiler_functions_are_plain(world: World) -> None:
     ],
 )
 def test_another_numba_has_its_own_cache(world: World, missing: str) -> None:
-    """A new version of numba may remove its private names."""
+    """A new version of numba may lack private names that the cache uses."""
     world.write({"one/app/many.py": many(["f"])})
     assert world.call("app.many:f", before=missing)["app.many:f"][:2] == [0, 0]
     answer, found, path = world.call("app.many:f", before=missing)["app.many:f"]
@@ -624,7 +632,7 @@ def test_another_numba_has_its_own_cache(world: World, missing: str) -> None:
 
 @pytest.fixture
 def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a file to compile, in a process that has no cache yet."""
+    """Return a source file; no cache folder is set, and the home and temporary folders are in `tmp_path`."""
     (tmp_path / "file.py").touch()
     for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -639,7 +647,7 @@ def folder_of(top: Path) -> Path:
     return folder
 
 
-def test_which_folder(top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_location_of_the_cache_folder(top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert folder_of(top).parent == tmp_path / "home/.cache/ninetka"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert folder_of(top).parent == tmp_path / "xdg/ninetka"
@@ -650,10 +658,12 @@ def test_which_folder(top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert folder_of(top).parent == tmp_path / "here/ninetka"
 
 
-@pytest.mark.parametrize("told", ["/dev/null", "/dev/null/x", "/proc/x", 5000 * "x", "file.py"])
-def test_folders_that_cannot_be(told: str, top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cache_folder", ["/dev/null", "/dev/null/x", "/proc/x", 5000 * "x", "file.py"])
+def test_unusable_cache_folders_are_replaced_by_a_temporary_one(
+    cache_folder: str, top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", told)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", cache_folder)
     assert folder_of(top).parent.parent == tmp_path
     monkeypatch.setattr(tempfile, "tempdir", "/dev/null")
     assert cache.cache_folder.__wrapped__(top) is None
@@ -690,7 +700,7 @@ def test_unused_folders_are_dropped(top: Path, tmp_path: Path) -> None:
     assert {path.name for path in home.iterdir()} == {"new-0123456789abcdef", "notes", folder.name}
 
 
-def test_the_setting_of_numba_comes_back(tmp_path: Path) -> None:
+def test_the_setting_of_numba_is_restored(tmp_path: Path) -> None:
     before = numba.config.CACHE_DIR
     with cache._numba_writes_to(tmp_path):
         assert str(tmp_path) == numba.config.CACHE_DIR

@@ -8,7 +8,7 @@ import os
 import shutil
 
 import pytest
-from systems import posix
+from requirements import needs_posix
 
 pytest.importorskip("torch")
 
@@ -18,11 +18,11 @@ from safetensors.torch import load, save
 from ninetka_agents import checkpoint as module
 from ninetka_agents.checkpoint import (
     Checkpoint,
-    best_shipped,
     find_checkpoint,
     known_networks,
     load_checkpoint,
     save_checkpoint,
+    shipped_network,
 )
 from ninetka_agents.net_agent import load_net
 from ninetka_agents.ninetka.network import Network, NetworkConfig
@@ -133,7 +133,7 @@ def test_a_description_is_compared_with_the_tensors_before_anything_is_built(pat
     build = Network.__init__
 
     def only_without_memory(self, config):
-        assert torch.empty(0).is_meta, "built"
+        assert torch.empty(0).is_meta, "allocated memory for the network"
         build(self, config)
 
     monkeypatch.setattr(Network, "__init__", only_without_memory)
@@ -176,29 +176,29 @@ def test_loading_draws_as_many_random_numbers_as_building(path):
 
 
 @pytest.mark.parametrize("changes", [{"step": "7"}, {"step": True}, {"config": []}, {"notes": None}])
-def test_entries_of_another_kind_are_refused(path, changes):
+def test_entries_of_a_wrong_type_are_refused(path, changes):
     edit(path, **changes)
     with pytest.raises(ValueError, match=rf"{next(iter(changes))}=.*: expected (int|dict)"):
         load_checkpoint(path)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000])
-def test_a_json_that_explodes_is_refused(path, text):
+def test_a_deeply_nested_json_is_rejected(path, text):
     path.with_suffix(".json").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match="is not a complete JSON document"):
         load_checkpoint(path)
 
 
 @pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "/dev/zero\0", "x/" * 3000, "a\nb" * 2000])
-def test_a_path_that_cannot_be_is_refused_shortly(name):
+def test_an_invalid_path_is_rejected_with_a_short_message(name):
     with pytest.raises(ValueError, match="cannot be read") as caught:
         load_checkpoint(name)
     assert len(str(caught.value)) < 500
     assert len(str(caught.value).splitlines()) == 1
 
 
-@posix
-def test_what_is_no_file_is_not_read(path):
+@needs_posix
+def test_a_device_is_not_read(path):
     path.unlink()
     path.symlink_to("/dev/zero")
     with pytest.raises(ValueError, match=r"net\.safetensors: is not a regular file"):
@@ -230,7 +230,7 @@ def test_the_agent_loads_a_path_and_checks_its_options(path):
         load_net(str(path), threads=-1)
 
 
-def test_a_run_without_a_checkpoint_is_told_from_one_that_is_missing(tmp_path):
+def test_an_empty_run_folder_has_its_own_message(tmp_path):
     with pytest.raises(ValueError, match=r"checkpoint .*: there is none in this folder yet"):
         load_net(str(tmp_path))
 
@@ -242,7 +242,7 @@ def test_the_agent_plays_the_game_of_its_network(path):
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    """Return folders for the shipped networks and for the others, each with empty folders for two games."""
+    """Replace the folders `SHIPPED` and `NETWORKS` by new ones with empty folders for two games; return both."""
     found = tmp_path / "checkpoints", tmp_path / "networks"
     for name, folder in zip(("SHIPPED", "NETWORKS"), found, strict=True):
         monkeypatch.setattr(module, name, folder)
@@ -251,7 +251,7 @@ def folders(tmp_path, monkeypatch):
     return found
 
 
-def test_networks_of_the_game_asked_for_come_first(folders, network):
+def test_networks_of_the_given_game_come_first(folders, network):
     shipped, others = folders
     save_checkpoint(others / "ninetka" / "gen-1", network)
     for name in ("ninetka/gen-4", "go/gen-1"):
@@ -263,7 +263,7 @@ def test_networks_of_the_game_asked_for_come_first(folders, network):
         find_checkpoint("gen-4", "go")
 
 
-def test_networks_are_in_the_order_of_their_numbers(folders, network):
+def test_known_networks_are_sorted_by_number(folders, network):
     shipped, others = folders
     with pytest.raises(ValueError, match="the known ones are none"):
         find_checkpoint("gen-1")
@@ -277,17 +277,17 @@ def test_networks_are_in_the_order_of_their_numbers(folders, network):
         find_checkpoint("gen-1")
 
 
-def test_the_best_network_is_the_shipped_one(folders, network):
+def test_the_default_network_is_the_shipped_one(folders, network):
     shipped, others = folders
     save_checkpoint(others / "ninetka" / "gen-10", network)
     with pytest.raises(ValueError, match="no trained network is shipped for ninetka"):
-        best_shipped()
+        shipped_network()
     save_checkpoint(shipped / "ninetka" / "gen-9", network)
     save_checkpoint(others / "ninetka" / "gen-9", network)
-    assert best_shipped() == find_checkpoint("gen-9") == shipped / "ninetka" / "gen-9.safetensors"
+    assert shipped_network() == find_checkpoint("gen-9") == shipped / "ninetka" / "gen-9.safetensors"
 
 
-def test_a_package_away_from_its_repository_says_where_the_other_networks_are(folders, network):
+def test_an_installed_package_names_the_folder_of_other_networks(folders, network):
     shipped, others = folders
     shutil.rmtree(others)
     for name in ("ninetka/gen-7", "go/gen-6"):
@@ -302,17 +302,17 @@ def test_a_package_away_from_its_repository_says_where_the_other_networks_are(fo
 
 
 @pytest.mark.parametrize("name", ["gen-4", "gen-4.safetensors", "gen-4.json", "ninetka/gen-4"])
-def test_every_name_of_a_network_finds_it(name, tmp_path, monkeypatch):
+def test_a_network_is_found_by_each_of_its_names(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_checkpoint(name) == module.NETWORKS / "ninetka" / "gen-4.safetensors"
 
 
-def test_networks_begin_with_earlier_ones():
+def test_networks_start_from_earlier_ones():
     known = known_networks()
     configs = [json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["config"] for path in known.values()]
-    begun_from = [config["start_from"] for config in configs if config]  # gen-7 is a mean
-    before = [find_checkpoint(name).stem for name in begun_from[1:]]
-    # of gen-2 to gen-6, maxn-exploiter and placements
+    start_from = [config["start_from"] for config in configs if config]  # gen-7, a mean of networks, has none
+    before = [find_checkpoint(name).stem for name in start_from[1:]]
+    # The starting networks of gen-2 to gen-6, maxn-exploiter and placements.
     assert before == ["gen-1", "gen-2", "gen-3", "gen-4", "gen-5", "gen-6", "gen-7"]
 
 
@@ -327,7 +327,7 @@ def test_a_path_that_exists_comes_before_a_known_network(tmp_path, network, monk
             find_checkpoint(missing)
 
 
-def test_a_folder_stands_for_its_newest_checkpoint(tmp_path, network):
+def test_a_folder_means_its_newest_checkpoint(tmp_path, network):
     for step in (900, 1000):
         save_checkpoint(tmp_path / f"step-{step:06}", network, Checkpoint(CONFIG, step))
     assert load_checkpoint(tmp_path)[1].step == 1000

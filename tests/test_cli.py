@@ -1,3 +1,5 @@
+"""Tests of the command line: evaluate, replay and bench, error messages, and exits."""
+
 from __future__ import annotations
 
 import errno
@@ -11,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interrupt import started_anew
-from systems import any_names, posix
+from interrupt import sigint_options
+from requirements import needs_byte_filenames, needs_posix
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import as_agent
 from ninetka_env.api.record_files import read_records
 from ninetka_train import cli
-from ninetka_train.ending import UsageError
+from ninetka_train.exit_handling import UsageError
 from ninetka_train.judging import arena, lockstep
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +32,7 @@ def run(*arguments):
 
 
 BEFORE_NAME = " '" if UsageError.__module__.startswith("click") else ": "
-"""Text before the name in the error for an unknown option, which differs between click and typer's copy of click."""
+"""Text between "No such option" and the option's name. Click and typer's copy of click print different texts."""
 
 
 def check_error(result, message, code=2):
@@ -86,7 +88,7 @@ def test_the_game_is_named_with_its_options(tmp_path):
         (["--neutral-placement"], "ninetka:neutral_placement=VALUE"),
     ],
 )
-def test_options_that_are_part_of_the_game_now_say_what_to_write(arguments, game):
+def test_options_moved_into_game_spec_are_reported(arguments, game):
     result = run("evaluate", "random", *arguments)
     assert result.exit_code == 2
     option = next(one for one in arguments if one.startswith(("--neutral", "--turn"))).partition("=")[0]
@@ -112,7 +114,7 @@ def test_tournament():
     ("arguments", "message"),
     [
         ([], "no agents: expected at least one"),
-        (["nobody"], "unknown agent 'nobody': known are "),
+        (["stockfish"], "unknown agent 'stockfish': known are "),
         (["random:x=1"], "agent 'random:x=1': unknown option 'x'"),
         (["random", "--players", 5], "num_players=5: expected one of 2, 3, 4"),
         (["random", "--game", "chess"], "unknown game 'chess': known are "),
@@ -128,9 +130,9 @@ def test_tournament():
         (["random", "--game", "ninetka:neutral_placement=x"], "neutral_placement='x': expected one of 'players', "),
         (["random", "--tournament"], "tournament with 1 agent"),
         (["random", "random", "--players", 3, "--tournament"], "tournament with num_players=3"),
-        pytest.param(["random", "--json", "/none/x"], "/none/x: cannot write: No such file", marks=posix),
-        pytest.param(["random", "--save-games", "/none/x"], "/none/x: cannot write: No such file", marks=posix),
-        pytest.param(["random", "--json", "/"], "error: /: cannot write: it is a folder", marks=posix),
+        pytest.param(["random", "--json", "/none/x"], "/none/x: cannot write: No such file", marks=needs_posix),
+        pytest.param(["random", "--save-games", "/none/x"], "/none/x: cannot write: No such file", marks=needs_posix),
+        pytest.param(["random", "--json", "/"], "error: /: cannot write: it is a folder", marks=needs_posix),
         (["random", "--json", "same", "--save-games", "./same"], "name the same file"),
         (["random", "--unknown"], "No such option"),
         (["random", "--games", 10**18], f"num_games={10**18}: expected an integer of at least 1 and at most 9007"),
@@ -169,9 +171,9 @@ def test_an_agent_that_breaks_the_rules_ends_the_evaluation(monkeypatch):
     check_error(run("evaluate", "zero"), "error: game 1: agent 'zero': action 0 (A11) is illegal for seat 0", code=1)
 
 
-def test_games_are_saved_while_the_match_goes_on(tmp_path, monkeypatch):
-    class Tiring:
-        name = "tiring"
+def test_games_are_saved_while_the_match_runs(tmp_path, monkeypatch):
+    class InterruptedAgent:
+        name = "interrupted"
 
         def act(self, games, rng):
             self.calls = getattr(self, "calls", 0) + 1
@@ -179,9 +181,9 @@ def test_games_are_saved_while_the_match_goes_on(tmp_path, monkeypatch):
                 raise KeyboardInterrupt
             return make_agent("random").act(games, rng)
 
-    tiring = as_agent(Tiring())
-    monkeypatch.setattr(arena, "as_agent", lambda spec, game: tiring)
-    assert run("evaluate", "tiring", "--games", 6, "--batch", 2, "--save-games", tmp_path / "games").exit_code != 0
+    agent = as_agent(InterruptedAgent())
+    monkeypatch.setattr(arena, "as_agent", lambda spec, game: agent)
+    assert run("evaluate", "interrupted", "--games", 6, "--batch", 2, "--save-games", tmp_path / "games").exit_code != 0
     assert len(list(read_records(tmp_path / "games"))) == 2
 
 
@@ -192,7 +194,7 @@ def test_games_that_cannot_be_saved_do_not_end_the_match():
     assert "Wins by seat" in result.stdout
 
 
-def test_a_file_that_fails_in_the_end_loses_nothing_else(tmp_path, monkeypatch):
+def test_failed_write_does_not_lose_other_files(tmp_path, monkeypatch):
     def full(*_):
         raise OSError("cannot write: disk full")
 
@@ -204,7 +206,7 @@ def test_a_file_that_fails_in_the_end_loses_nothing_else(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("fails", [OSError(errno.ENOSPC, "No space left on device"), BrokenPipeError(errno.EPIPE, "")])
-def test_the_figures_are_on_the_disk_before_they_are_printed(tmp_path, monkeypatch, fails):
+def test_the_json_is_written_before_the_report_is_printed(tmp_path, monkeypatch, fails):
     def cannot_print(*_):
         raise fails
 
@@ -212,12 +214,12 @@ def test_the_figures_are_on_the_disk_before_they_are_printed(tmp_path, monkeypat
     result = run("evaluate", "random", "--games", 1, "--json", tmp_path / "a")
     assert result.exit_code == 1
     assert json.loads((tmp_path / "a").read_text(encoding="utf-8"))["agents"][0]["games"] == 1
-    told = "" if isinstance(fails, BrokenPipeError) else "error: standard output: No space left on device"
-    assert result.stderr.splitlines() == told.splitlines()
+    message = "" if isinstance(fails, BrokenPipeError) else "error: standard output: No space left on device"
+    assert result.stderr.splitlines() == message.splitlines()
 
 
-@any_names
-def test_names_that_are_no_utf_8_do_not_cost_the_match(tmp_path, monkeypatch):
+@needs_byte_filenames
+def test_non_utf8_names_do_not_end_the_match(tmp_path, monkeypatch):
     def oddly_named(spec, game):
         agent = make_agent("random", game)
         agent.name = spec
@@ -236,37 +238,39 @@ def test_names_that_are_no_utf_8_do_not_cost_the_match(tmp_path, monkeypatch):
 # Exits of the whole command, in separate processes
 
 
-def started(*arguments, code=None, **options):
+def start_process(*arguments, code=None, **options):
+    """Start `ninetka` with arguments, or Python code, in a new process."""
     command = ["-c", code] if code else ["-m", "ninetka_train", *map(str, arguments)]
-    options |= {"cwd": ROOT, "stderr": subprocess.PIPE, "text": True} | started_anew()
+    options |= {"cwd": ROOT, "stderr": subprocess.PIPE, "text": True} | sigint_options()
     return subprocess.Popen([sys.executable, *command], **options)
 
 
-def ended(process):
-    told = process.communicate(timeout=100)[1]
-    return process.returncode, told
+def status_and_errors(process):
+    """Wait for a process and return its exit status and its standard error."""
+    errors = process.communicate(timeout=100)[1]
+    return process.returncode, errors
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_the_output_is_told_in_a_line():
+def test_full_disk_on_stdout_is_reported_in_one_line():
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         for arguments in (["--help"], ["replay", ROOT / "tests" / "ninetka" / "games.txt"]):
-            ending = ended(started(*arguments, stdout=full))
+            ending = status_and_errors(start_process(*arguments, stdout=full))
             assert ending == (1, "error: standard output: No space left on device\n")
 
 
-def test_a_reader_that_has_seen_enough_ends_the_command_in_silence():
+def test_closed_pipe_ends_the_command_silently():
     read, write = os.pipe()
     os.close(read)
-    with os.fdopen(write, "w", encoding="utf-8") as nobody:
-        assert ended(started("--help", stdout=nobody)) == (1, "")
+    with os.fdopen(write, "w", encoding="utf-8") as closed_pipe:
+        assert status_and_errors(start_process("--help", stdout=closed_pipe)) == (1, "")
 
 
-@any_names
+@needs_byte_filenames
 def test_paths_that_the_terminal_cannot_show_are_shown_escaped(tmp_path):
     folder = os.fsdecode(b"a\xff")
-    ending = ended(started("replay", tmp_path / folder))
+    ending = status_and_errors(start_process("replay", tmp_path / folder))
     assert ending == (2, f"error: {tmp_path}/a\\udcff: No such file or directory\n")
 
 
@@ -284,20 +288,20 @@ main()
 
 
 @pytest.mark.parametrize("module", ["ninetka_train.cli", "typer", "numpy", "numba"])
-def test_ctrl_c_while_it_imports_ends_the_command_in_a_line(module):
-    assert ended(started(code=INTERRUPTED.format(module))) == (130, "error: stopped\n")
+def test_ctrl_c_during_imports_ends_the_command_with_one_line(module):
+    assert status_and_errors(start_process(code=INTERRUPTED.format(module))) == (130, "error: stopped\n")
 
 
-def test_ctrl_c_while_it_compiles_ends_the_command_in_a_line(tmp_path):
-    process = started("evaluate", "maxn", env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)})
+def test_ctrl_c_during_compilation_ends_the_command_with_one_line(tmp_path):
+    process = start_process("evaluate", "maxn", env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)})
     while not any(tmp_path.rglob("*")) and process.poll() is None:  # until the first file is in the cache
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    assert ended(process) == (130, "error: stopped\n")
+    assert status_and_errors(process) == (130, "error: stopped\n")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "replay", "study", "bench"])
-def test_ctrl_c_ends_every_command_in_a_line(command, monkeypatch, tmp_path, games_file):
+def test_ctrl_c_ends_every_command_with_one_line(command, monkeypatch, tmp_path, games_file):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
@@ -309,25 +313,25 @@ def test_ctrl_c_ends_every_command_in_a_line(command, monkeypatch, tmp_path, gam
     check_error(run(command, *given[command]), "error: stopped\n", code=130)
 
 
-def test_ctrl_c_ends_a_match_with_the_figures_of_the_batches_that_are_over(monkeypatch, tmp_path):
-    play_batch, file = lockstep.Lockstep.play_batch, tmp_path / "games.txt"
+def test_ctrl_c_ends_a_match_with_figures_of_finished_batches(monkeypatch, tmp_path):
+    play_batch, file = lockstep.LockstepGames.play_batch, tmp_path / "games.txt"
 
     def stopped_in_the_third(self, games, progress):
         if games.start == 8:
             raise KeyboardInterrupt
         play_batch(self, games, progress)
 
-    monkeypatch.setattr(lockstep.Lockstep, "play_batch", stopped_in_the_third)
+    monkeypatch.setattr(lockstep.LockstepGames, "play_batch", stopped_in_the_third)
     asked = ("evaluate", "random", "maxn:depth=1", "--seed", 5, "--batch", 4)
     result = run(*asked, "--games", 20, "--save-games", file, "--json", tmp_path / "stopped.json")
     assert result.exit_code == 130
     assert "stopped after 8 of 20 games" in result.stderr
     assert len(list(read_records(file))) == 8
     assert run(*asked, "--games", 8, "--json", tmp_path / "whole.json").exit_code == 0
-    told = [
+    agents = [
         json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))["agents"] for name in ("stopped", "whole")
     ]
-    assert [one["wins"] for one in told[0]] == [one["wins"] for one in told[1]]
+    assert [one["wins"] for one in agents[0]] == [one["wins"] for one in agents[1]]
     assert run("evaluate", "random", "random", "--batch", 4, "--games", 20, "--gate", "0.5,0.6").exit_code == 130
     stopped = run("evaluate", "random", "maxn:depth=1", "mcts:simulations=10", "--batch", 4)
     assert stopped.exit_code == 130
@@ -383,7 +387,7 @@ def test_replay_draws_a_picture(games_file, tmp_path):
         (["--game", "x"], "'x': expected an integer"),
     ],
 )
-def test_replay_names_what_is_wrong(games_file, arguments, message):
+def test_replay_reports_invalid_arguments(games_file, arguments, message):
     check_error(run("replay", games_file, *arguments), message)
 
 
@@ -417,7 +421,7 @@ def test_bench_runs_the_repository_benchmarks(tmp_path, monkeypatch):
     assert result.exit_code == 3
 
 
-def test_bench_writes_a_markdown_table_where_no_terminal_is(monkeypatch, capsys):
+def test_bench_writes_a_markdown_table_if_the_output_is_no_terminal(monkeypatch, capsys):
     from benchmarks import run as bench
     from benchmarks.measure import Row
 

@@ -3,10 +3,10 @@
 `page.py` runs a page with the real commands, except where a command would take too long or never end:
 
 - The folder where a page runs contains small versions of `configs/quick.yaml` and `configs/ppo.yaml`, which take
-  precedence over the shipped ones, so `ninetka train` ends in seconds. By default it evaluates with 4 games, and
-  `make train` with `GAMES`.
-- `ninetka play`, and `ninetka study`, which takes ten minutes, are started and stopped by Ctrl-C after they print
-  something. `ninetka play` takes another port if the default one is in use.
+  precedence over the shipped ones, so `ninetka train` ends in seconds. By default, `ninetka train` evaluates with 4
+  games and `make train` with 20.
+- `ninetka play` and `ninetka study` are started, and stopped by Ctrl-C after they print something: `play` never ends,
+  and `study` takes minutes. `ninetka play` takes another port if the default port is in use.
 - `pip install` is a dry run that checks that all packages are already installed.
 - `make train` runs; for other targets, including the tests, `make` only prints its commands.
 
@@ -31,35 +31,35 @@ import pytest
 import typer
 import yaml
 from page import Block, blocks_of
-from systems import posix
+from requirements import needs_posix
 
 from ninetka_env.games.ninetka.definition import OPTIONS
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
 from ninetka_env.games.ninetka.observation import PLANES, SHAPE
-from ninetka_env.games.ninetka.rules import GAME
+from ninetka_env.games.ninetka.rules import STATE_DTYPE
 from ninetka_train.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 PAGES += sorted(set(ROOT.glob("docs/**/*.md")) - set(ROOT.glob("docs/trainers/*.md")))
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
-NINETKA = TEXTS["docs/games/ninetka.md"]
+NINETKA_PAGE = TEXTS["docs/games/ninetka.md"]
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef)
-LONG = {
+LONG_PAGES = {
     "README.md",
     "docs/index.md",
     *(f"docs/guides/{name}.md" for name in ("adding-a-game", "evaluation", "gtp", "training")),
 }
 """Pages that train and play matches, which takes half a minute or more each."""
 
-SMALL = {
+SMALL_CONFIG = {
     "network": {"width": 8, "blocks": 1},
     "threads": 1,
     "checkpoint_every": 1,
     "alphazero": {"rounds": 2, "games": 2, "playouts": 8, "steps": 2, "minibatch": 32, "microbatch": 32},
     "ppo": {"moves": 64, "games": 4, "plies": 16, "minibatch": 32, "microbatch": 32},
 }
-SHIMS = {
+COMMAND_SHIMS = {
     "python": 'exec {python} "$@"',
     "ninetka": """
 run="{python} -m ninetka_train.cli"
@@ -91,7 +91,7 @@ def reader(tmp_path: Path) -> dict[str, str]:
     commands = tmp_path / "bin"
     commands.mkdir()
     places = {"python": sys.executable, "tests": ROOT / "tests", "root": ROOT, "bin": commands}
-    for name, script in SHIMS.items():
+    for name, script in COMMAND_SHIMS.items():
         text = script.format(make=shutil.which("make"), **places)
         (commands / name).write_text(f"#!/bin/sh\n{text.strip()}\n", encoding="utf-8")
         (commands / name).chmod(0o755)
@@ -99,7 +99,7 @@ def reader(tmp_path: Path) -> dict[str, str]:
     (folder / "configs").mkdir(parents=True)
     for name in ("quick", "ppo"):
         values = yaml.safe_load((ROOT / "configs" / f"{name}.yaml").read_text(encoding="utf-8"))
-        (folder / "configs" / f"{name}.yaml").write_text(yaml.safe_dump(values | SMALL), encoding="utf-8")
+        (folder / "configs" / f"{name}.yaml").write_text(yaml.safe_dump(values | SMALL_CONFIG), encoding="utf-8")
     own = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "GAMES": "20", "BROWSER": "true", "MAKEFLAGS": ""}
     packages = [str(ROOT / part) for part in ("", "agents", "train")] + [os.environ.get("PYTHONPATH", "")]
     own |= {"PYTHONPATH": os.pathsep.join(filter(None, packages)), "XDG_DATA_HOME": str(tmp_path / "data")}
@@ -107,11 +107,11 @@ def reader(tmp_path: Path) -> dict[str, str]:
 
 
 def as_parameter(page: str) -> Any:
-    """Return a page as a test parameter with the mark of its tier."""
-    return pytest.param(page, marks=pytest.mark.exhaustive if page in LONG else pytest.mark.slow)
+    """Return a page as a test parameter, marked `exhaustive` if it is in `LONG_PAGES`, otherwise `slow`."""
+    return pytest.param(page, marks=pytest.mark.exhaustive if page in LONG_PAGES else pytest.mark.slow)
 
 
-@posix
+@needs_posix
 @pytest.mark.parametrize(
     "page", [as_parameter(page) for page, text in TEXTS.items() if any(map(is_run, blocks_of(text)))]
 )
@@ -143,7 +143,7 @@ def spans() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("span", sorted({span for _, span in spans() if re.match(r"ninetka( [a-z]|$)", span)}))
-def test_commands_in_the_text_are_commands(span: str) -> None:
+def test_commands_in_the_text_exist(span: str) -> None:
     """Names and options of commands exist; arguments are not checked."""
     _, *words = shlex.split(span)
     if words:
@@ -159,25 +159,25 @@ def test_make_targets_exist(page: str) -> None:
     assert set(re.findall(r"`make ([a-z-]+)", TEXTS[page])) <= targets
 
 
-@posix
+@needs_posix
 @pytest.mark.parametrize("target", ["train", "test"])
 def test_commands_without_make_are_those_of_the_makefile(target: str) -> None:
-    (told,) = re.findall(rf"^\| `{target}` \| `(.*)` \|$", TEXTS["docs/platforms.md"], re.M)
+    (documented,) = re.findall(rf"^\| `{target}` \| `(.*)` \|$", TEXTS["docs/platforms.md"], re.M)
     makes = ["make", "--dry-run", "--directory", str(ROOT), "--old-file", ".venv/.installed", "GAMES=1000", "WORKERS=2"]
     own = os.environ | {"MAKEFLAGS": ""}
     lines = subprocess.run([*makes, target], check=True, capture_output=True, text=True, env=own).stdout.splitlines()
-    assert told in [line.replace("OMP_WAIT_POLICY=passive ", "").replace(".venv/bin/", "") for line in lines]
+    assert documented in [line.replace("OMP_WAIT_POLICY=passive ", "").replace(".venv/bin/", "") for line in lines]
 
 
 def test_files_and_modules_in_the_text_exist() -> None:
     for page, span in spans():
-        told = span.replace("NAME", "ninetka")
+        name = span.replace("NAME", "ninetka")
         if re.fullmatch(
-            r"(ninetka_env|ninetka_web|agents|train|configs|networks|benchmarks|tests|docs)/[\w./-]*(?<!-v0)", told
+            r"(ninetka_env|ninetka_web|agents|train|configs|networks|benchmarks|tests|docs)/[\w./-]*(?<!-v0)", name
         ):
-            assert (ROOT / told).exists(), (page, span)
-        if re.fullmatch(r"ninetka_(env|agents|train|web)(\.\w+)+", told):
-            assert exists(told), (page, span)
+            assert (ROOT / name).exists(), (page, span)
+        if re.fullmatch(r"ninetka_(env|agents|train|web)(\.\w+)+", name):
+            assert exists(name), (page, span)
 
 
 def exists(name: str) -> bool:
@@ -194,7 +194,7 @@ def exists(name: str) -> bool:
     return False
 
 
-def test_the_reading_path_is_there_and_as_long_as_it_says() -> None:
+def test_reading_path_exists_and_has_the_stated_length() -> None:
     stops = TEXTS["docs/guides/reading-the-code.md"].partition("## Where the rest is")[0]
     lines = 0
     for path, names in re.findall(r"^`([\w/]+\.py)`(?:: (.+?))?(?:<br>)?$", stops, flags=re.MULTILINE):
@@ -215,13 +215,13 @@ def lines_of(text: str, name: str) -> int:
     return nodes[0].end_lineno - nodes[0].lineno + 1
 
 
-def test_links_of_the_readme_lead_somewhere() -> None:
+def test_readme_links_exist() -> None:
     targets = re.findall(r"\]\(([^)#]+)\)", TEXTS["README.md"])
     assert targets
     assert [target for target in targets if not (ROOT / target).exists()] == []
 
 
-def test_nothing_is_left_to_be_filled_in() -> None:
+def test_pages_have_no_placeholders() -> None:
     for page in TEXTS:
         assert not re.findall(r"TODO|FIXME|XXX|@[A-Z]+@", TEXTS[page]), page
 
@@ -231,27 +231,27 @@ def test_nothing_is_left_to_be_filled_in() -> None:
 
 def table(name: str) -> list[str]:
     """Return the rows of the table on 9tka's page that is marked with a name."""
-    return NINETKA.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0].strip().splitlines()[2:]
+    return NINETKA_PAGE.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0].strip().splitlines()[2:]
 
 
-def test_table_of_planes_is_the_codes() -> None:
+def test_planes_table_matches_the_code() -> None:
     numbers = [f"{p.first}-{p.first + p.number - 1}" if p.number > 1 else f"{p.first}" for p in PLANES]
     assert table("planes") == [f"| {number} | {p.meaning} |" for number, p in zip(numbers, PLANES, strict=True)]
 
 
-def test_table_of_options_is_the_codes() -> None:
+def test_options_table_matches_the_code() -> None:
     rows = [f"| `{one.name}` | `{one.default!r}` | {one.allowed} | {one.meaning} |" for one in OPTIONS]
     assert table("options") == rows
 
 
-def test_spaces_are_the_codes() -> None:
+def test_spaces_match_the_code() -> None:
     planes, height, width = SHAPE
-    assert f"observation=Box(0, 1, {SHAPE}, int8), action_mask=Box(0, 1, ({NUM_ACTIONS},), int8)" in NINETKA
-    assert f"`Discrete({NUM_ACTIONS})`" in NINETKA
+    assert f"observation=Box(0, 1, {SHAPE}, int8), action_mask=Box(0, 1, ({NUM_ACTIONS},), int8)" in NINETKA_PAGE
+    assert f"`Discrete({NUM_ACTIONS})`" in NINETKA_PAGE
     for page in ("README.md", "docs/index.md"):
         assert f"| {NUM_ACTIONS} | {planes} planes of {height} x {width} |" in TEXTS[page]
 
 
 @pytest.mark.parametrize("page", ["docs/games/ninetka.md", "docs/results.md"])
-def test_size_of_a_game_is_the_codes(page: str) -> None:
-    assert f"{GAME.itemsize} bytes" in TEXTS[page]
+def test_state_size_matches_the_code(page: str) -> None:
+    assert f"{STATE_DTYPE.itemsize} bytes" in TEXTS[page]

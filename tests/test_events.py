@@ -1,4 +1,4 @@
-"""Events that end games before the rules do: resigning, losing on time, leaving."""
+"""Tests of events that end games before the rules do: resigning, losing on time, leaving."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ninetka.positions import Options, any_options, position_after, random_position, seeds
 
-from ninetka_env.core.game import EVENTS, Event, result_of
+from ninetka_env.core.game import EVENTS, Event, winner_text
 from ninetka_env.core.outcome import REWARDS
 from ninetka_env.core.registry import load_variant
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 
 
-def going_on(options: Options, seed: int, plies: int) -> Game:
-    """Return a random game after `plies` plies, or after 45 if it is over by then."""
+def unfinished_game(options: Options, seed: int, plies: int) -> Game:
+    """Return a random game after `plies` plies, or after 45 plies if the game is over at `plies`."""
     game = random_position(options, seed, plies)
     return game if not game.is_over else random_position(options, seed, 45)
 
 
 @given(any_options, seeds, st.integers(0, 84), st.sampled_from(EVENTS), st.integers(0, 3))
-def test_an_event_ends_a_game_to_the_loss_of_its_seat(options, seed, plies, reason, seat):
-    game = going_on(options, seed, plies)
+def test_an_event_ends_a_game_and_its_seat_does_not_win(options, seed, plies, reason, seat):
+    game = unfinished_game(options, seed, plies)
     seat %= game.num_players
     before = game.copy()
     game.forfeit(seat, reason)
@@ -46,16 +46,16 @@ def test_an_event_ends_a_game_to_the_loss_of_its_seat(options, seed, plies, reas
 
 @pytest.mark.parametrize("seat", [0, 1])
 @pytest.mark.parametrize("reason", EVENTS)
-def test_of_two_the_other_one_wins_whatever_the_board_says(seat, reason):
+def test_with_two_players_the_other_seat_wins(seat, reason):
     for seed in range(20):
-        game = going_on(Options(2), seed, 70)
+        game = unfinished_game(Options(2), seed, 70)
         game.forfeit(seat, reason)
         assert game.winner() == 1 - seat
-        assert result_of(game) == ("blue wins", "yellow wins")[seat]
+        assert winner_text(game) == ("blue wins", "yellow wins")[seat]
 
 
 @pytest.mark.parametrize("num_players", [3, 4])
-def test_of_several_the_best_of_the_others_wins_and_among_equals_the_latest(num_players):
+def test_with_more_players_the_best_other_seat_wins_and_ties_go_to_the_last(num_players):
     seen = set()
     for seed in range(40):
         for seat in range(num_players):
@@ -70,7 +70,7 @@ def test_of_several_the_best_of_the_others_wins_and_among_equals_the_latest(num_
     assert len(seen) == 4  # the leader or another seat, with and without a tie
 
 
-def test_before_the_first_score_the_latest_of_the_others_wins():
+def test_without_scores_the_last_other_seat_wins():
     for seat, winner in ((0, 2), (1, 2), (2, 1)):
         game = Game.new(3)
         game.resign(seat)
@@ -79,7 +79,7 @@ def test_before_the_first_score_the_latest_of_the_others_wins():
 
 @given(any_options, seeds, st.integers(0, 84), st.integers(0, 3))
 def test_both_rewards_pay_the_winner(options, seed, plies, seat):
-    game = going_on(options, seed, plies)
+    game = unfinished_game(options, seed, plies)
     n = game.num_players
     game.forfeit(seat % n)
     expected = [1.0 if other == game.winner() else -1 / (n - 1) for other in range(n)]
@@ -90,15 +90,15 @@ def test_both_rewards_pay_the_winner(options, seed, plies, seat):
         assert paid.sum() == pytest.approx(0, abs=1e-6)
 
 
-def test_who_is_to_move_resigns_unless_told():
-    game = going_on(Options(3), 1, 31)
+def test_the_seat_to_move_resigns_by_default():
+    game = unfinished_game(Options(3), 1, 31)
     mover = game.to_move
     game.resign()
     assert game.event == Event("resigned", mover)
-    game = going_on(Options(3), 1, 31)
+    game = unfinished_game(Options(3), 1, 31)
     game.resign((mover + 1) % 3)
     assert game.event == Event("resigned", (mover + 1) % 3)
-    game = going_on(Options(3), 1, 31)
+    game = unfinished_game(Options(3), 1, 31)
     game.forfeit(mover)
     assert game.event == Event("time", mover)
 
@@ -113,7 +113,7 @@ COPIES: dict[str, Callable[[Game], Game]] = {
 
 @pytest.mark.parametrize("way", COPIES)
 def test_a_copy_keeps_the_event_and_does_not_share_it(way):
-    game = going_on(Options(3), 2, 50)
+    game = unfinished_game(Options(3), 2, 50)
     twin = COPIES[way](game)
     game.resign(1)
     assert (twin.event, twin.is_over) == (None, False)
@@ -134,7 +134,7 @@ def test_events_count_in_a_comparison():
     assert games[0] != games[1]
 
 
-def refused(game: Game, message: str, *calls: Callable[[Game], None]) -> None:
+def assert_refused(game: Game, message: str, *calls: Callable[[Game], None]) -> None:
     """Check that each call raises with this message and changes nothing."""
     before = game.copy()
     for call in calls:
@@ -143,35 +143,35 @@ def refused(game: Game, message: str, *calls: Callable[[Game], None]) -> None:
         assert (game, game.event) == (before, before.event)
 
 
-def test_after_the_end_nobody_resigns():
+def test_a_finished_game_cannot_be_resigned():
     over = position_after(Options(2), 0, Phase.MOVEMENT, 99)
-    refused(over, "the game is over already", Game.resign, lambda game: game.forfeit(0, "left"))
+    assert_refused(over, "the game is over already", Game.resign, lambda game: game.forfeit(0, "left"))
     resigned = Game.new(3)
     resigned.resign()
-    refused(
+    assert_refused(
         resigned, "the game is over already", Game.resign, lambda game: game.forfeit(1), lambda game: game.resign(2)
     )
     assert resigned.event == Event("resigned", 0)
 
 
-def test_after_an_event_nothing_is_played():
-    game = going_on(Options(2), 0, 20)
+def test_a_game_ended_by_an_event_accepts_no_action():
+    game = unfinished_game(Options(2), 0, 20)
     legal = game.legal_actions().tolist()
     game.resign()
     for action in (*legal, -1, 121, 122, 2**40):
-        refused(game, f"action {action}\\b.*the game is over", lambda game, action=action: game.play(action))
+        assert_refused(game, f"action {action}\\b.*the game is over", lambda game, action=action: game.play(action))
 
 
 @pytest.mark.parametrize("seat", [3, -1, 2**40, True, 1.0, "1", [1]])
 def test_a_wrong_seat_is_named(seat):
     message = r"seat=.*expected an integer of at least 0 and at most 2"
-    refused(Game.new(3), message, lambda game: game.resign(seat), lambda game: game.forfeit(seat, "left"))
+    assert_refused(Game.new(3), message, lambda game: game.resign(seat), lambda game: game.forfeit(seat, "left"))
 
 
 @pytest.mark.parametrize("reason", ["", "Time", "bored", None, 1, ["time"]])
 def test_a_wrong_reason_is_named(reason):
     message = r"reason=.*expected one of 'resigned', 'time', 'left'"
-    refused(Game.new(3), message, lambda game: game.forfeit(1, reason))
+    assert_refused(Game.new(3), message, lambda game: game.forfeit(1, reason))
 
 
 def test_seats_may_be_numpy_integers():
@@ -181,14 +181,14 @@ def test_seats_may_be_numpy_integers():
     assert type(game.event.seat) is int
 
 
-def test_an_event_shows_in_text_and_name():
+def test_repr_of_a_resigned_game():
     game = Game.new(2)
     game.resign()
     assert repr(game) == "<Game of 2: NEUTRAL, ply 0, over>"
 
 
 @pytest.mark.parametrize("name", ["ninetka", "go", "kropki"])
-def test_records_that_are_read_only_are_not_played_on(name, tmp_path):
+def test_readonly_states_are_not_changed(name, tmp_path):
     variant = load_variant(name)
     game = variant.game_class.start(variant, 0)
     file = tmp_path / "games.npy"

@@ -14,8 +14,8 @@ from ninetka.positions import ALL_OPTIONS
 from typer.testing import CliRunner
 
 from ninetka_agents.checkpoint import save_checkpoint
-from ninetka_agents.export import OUTPUTS
-from ninetka_agents.parts import network_of
+from ninetka_agents.export import OUTPUT_NAMES
+from ninetka_agents.plugins import network_of
 from ninetka_env.core.registry import load_variant
 from ninetka_train.cli import app
 
@@ -40,7 +40,7 @@ def saved(game, folder):
 
 
 def positions(spec):
-    """Return about six positions of a random game, equally spaced, none of them over."""
+    """Return about six states of a random game, (N,), equally spaced and before the end of the game."""
     variant, rng, found = load_variant(spec), np.random.default_rng(0), []
     game = variant.game_class.start(variant, seed=0)
     while not game.is_over:
@@ -61,16 +61,21 @@ def test_an_exported_network_gives_the_same_outputs(game, tmp_path):
         for count in (1, len(records)):
             inputs = network.encode(records[:count])
             with torch.inference_mode():
-                told = network.judge(records[:count])
-            expected = [told.logits, told.values, told.owner_logits.softmax(-1), told.score]
-            outputs = OUTPUTS[: 4 - (told.score is None)]
+                outputs_torch = network.evaluate(records[:count])
+            expected = [
+                outputs_torch.logits,
+                outputs_torch.values,
+                outputs_torch.owner_logits.softmax(-1),
+                outputs_torch.score,
+            ]
+            outputs = OUTPUT_NAMES[: 4 - (outputs_torch.score is None)]
             assert [each.name for each in session.get_outputs()] == list(outputs)
             found = session.run(None, inputs._asdict())
             for one, other in zip(found, expected[: len(outputs)], strict=True):
                 np.testing.assert_allclose(one, other.numpy(), atol=1e-4)
 
 
-def test_what_is_wrong_is_named(tmp_path):
+def test_errors_name_the_file(tmp_path):
     _, checkpoint = saved("go", tmp_path)
     for arguments, message in (
         ((tmp_path / "none", tmp_path / "net.onnx"), "none.json: cannot be read"),

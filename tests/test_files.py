@@ -1,4 +1,4 @@
-"""Atomic replacement of files."""
+"""Tests of the atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ninetka_env.core.files import replace_file, replace_files, with_ending
+from ninetka_env.core.files import replace_file, replace_files, with_extension
 
 
 def failing_at(number, function):
@@ -28,15 +28,15 @@ def test_pieces_are_joined_and_counted(tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"one two", "b": b""}
 
 
-def test_only_what_is_an_ending_is_replaced():
+def test_only_a_known_extension_is_replaced():
     given = ["x", "x.5", "runs.d/x.png", "x.md"]
-    assert [str(with_ending(Path(path), ".json")) for path in given] == [
+    assert [str(with_extension(Path(path), ".json")) for path in given] == [
         "x.json", "x.5.json", "runs.d/x.json", "x.json",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_of_files_that_belong_together_all_are_replaced_or_none(tmp_path, monkeypatch, number):
+def test_files_that_belong_together_are_replaced_all_or_none(tmp_path, monkeypatch, number):
     one, other = tmp_path / "one", tmp_path / "other"
     replace_files({one: [b"old"], other: [b"old"]})
     monkeypatch.setattr(os, "fsync", failing_at(number, os.fsync))
@@ -50,7 +50,7 @@ def test_of_files_that_belong_together_all_are_replaced_or_none(tmp_path, monkey
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_what_is_no_file_is_written_to_directly(tmp_path):
+def test_devices_are_written_to_directly(tmp_path):
     replace_file("/dev/null", [b"x"])
     assert Path("/dev/null").is_char_device()
     with pytest.raises(OSError, match="cannot write: No space left"):

@@ -1,6 +1,6 @@
-"""Differences between machines: cores, processors, versions of Python and torch, terminals, file systems.
+"""Tests of differences between machines: cores, processors, versions of Python and torch, terminals, file systems.
 
-The tests patch the one thing that differs on another machine.
+Each test patches what differs on another machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ninetka_agents.go.gtp import process
 from ninetka_env import ninetka_v0
 from ninetka_env.core import files, threads
 from ninetka_train import cli, machine
-from ninetka_train.showing.boards import show_boards
+from ninetka_train.reporting.boards import print_boards
 
 ROOT = Path(__file__).parent.parent
 
@@ -40,7 +40,13 @@ ROOT = Path(__file__).parent.parent
 
 
 def control_groups(root: Path, listed: str, limits: dict[str, str]) -> Path:
-    """Write files as Linux shows them: the list of this process's control groups, and limits of some groups."""
+    """Write files like those of Linux's control groups below `root`; return `root`.
+
+    Args:
+        root: replaces the root of the file system.
+        listed: text of `/proc/self/cgroup`, which lists the groups of this process.
+        limits: texts of files by path below `/sys/fs/cgroup`.
+    """
     limits = {f"sys/fs/cgroup/{name}": text for name, text in limits.items()} | {"proc/self/cgroup": listed}
     for name, text in limits.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -84,17 +90,17 @@ def test_without_control_groups_there_is_no_quota(tmp_path):
 
 @pytest.mark.parametrize(("quota", "expected"), [(float("inf"), 64), (0.2, 1), (1.5, 2), (100.0, 64)])
 def test_cores_are_those_of_the_quota(monkeypatch, quota, expected):
-    monkeypatch.setattr(threads, "_present", lambda: 64)
+    monkeypatch.setattr(threads, "_affinity_cores", lambda: 64)
     monkeypatch.setattr(threads, "_quota", lambda root: quota)
-    assert threads.cores() == expected
+    assert threads.available_cores() == expected
 
 
-def test_threads_are_counted_by_the_quota_unless_told(monkeypatch):
+def test_the_default_number_of_threads_follows_the_quota(monkeypatch):
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 64)
-    monkeypatch.setattr(threads, "cores", lambda: 3)
+    monkeypatch.setattr(threads, "available_cores", lambda: 3)
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     env = ninetka_v0.vector_env(4096)
-    assert (threads.most_threads(), check_threads(0), check_threads(9), env._helpers + 1) == (3, 3, 3, 3)
+    assert (threads.default_num_threads(), check_threads(0), check_threads(9), env._num_helpers + 1) == (3, 3, 3, 3)
     env.close()
     monkeypatch.setenv("NUMBA_NUM_THREADS", "64")
     assert check_threads(9) == 9
@@ -107,7 +113,7 @@ def test_a_network_keeps_to_the_quota(monkeypatch):
     calls = []
     monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
     monkeypatch.setattr(torch, "set_num_threads", calls.append)
-    monkeypatch.setattr(net_agent, "cores", lambda: 2)
+    monkeypatch.setattr(net_agent, "available_cores", lambda: 2)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     make_agent("net")
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
@@ -138,8 +144,8 @@ BIG_AND_LITTLE = RASPBERRY_PI_4 + RASPBERRY_PI_4.replace("0xd08", "0xd03")
         ("", ""),
     ],
 )
-def test_processors_are_told_apart(cpuinfo, expected):
-    assert machine._named_in(cpuinfo) == expected
+def test_processors_are_distinguished(cpuinfo, expected):
+    assert machine._processor_from_cpuinfo(cpuinfo) == expected
 
 
 @pytest.mark.parametrize(
@@ -166,8 +172,8 @@ def test_helpers_that_wait_pause_on_every_processor(machine_name, triple, instru
 
 
 def test_a_processor_has_a_name():
-    machine.processor.cache_clear()
-    assert machine.processor().strip()
+    machine.processor_name.cache_clear()
+    assert machine.processor_name().strip()
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
@@ -179,7 +185,7 @@ def test_gpus_multiply_in_bfloat16_from_ampere_on(monkeypatch, capability, expec
     assert has_bf16(torch.device("cuda")) is expected
 
 
-def test_without_torchs_private_question_a_processor_counts_as_having_none(monkeypatch):
+def test_without_torchs_private_function_a_processor_has_no_bf16(monkeypatch):
     torch = pytest.importorskip("torch")
     from ninetka_agents.net_agent import has_bf16
 
@@ -203,7 +209,7 @@ def test_sgf_is_read_without_a_warning_where_sgfmill_was_not_compiled(tmp_path):
 # Terminals
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="its terminals are asked otherwise")
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of Windows are queried differently")
 @pytest.mark.parametrize(
     ("variables", "colours"),
     [
@@ -219,16 +225,16 @@ def test_boards_are_shown_in_the_colours_that_the_terminal_has(monkeypatch, caps
         monkeypatch.delenv(name, raising=False)
     for name, value in {**variables, "FORCE_COLOR": "1"}.items():
         monkeypatch.setenv(name, value)
-    wished = []
+    requested = []
 
     def draw(color):
-        wished.append(color)
-        board = f"{'B' * 200}  end"  # longer than a line: it must not be wrapped
+        requested.append(color)
+        board = f"{'B' * 200}  end"  # wider than the terminal, but it must not be wrapped
         return [f"\x1b[48;2;30;30;30m\x1b[38;2;250;250;250m{board}\x1b[0m" if color else board] * 2
 
-    show_boards(draw)
+    print_boards(draw)
     shown = capsys.readouterr().out
-    assert wished == [bool(colours)]
+    assert requested == [bool(colours)]
     assert ("\x1b" in shown) == bool(colours)
     assert colours in shown
     assert re.sub(r"\x1b\[[0-9;]*m", "", shown) == f"{'B' * 200}  end\n\n" * 2
@@ -269,7 +275,7 @@ def test_command_lines_of_windows_keep_their_backslashes(command, words):
     assert process._words(command, is_windows=True) == words
 
 
-def test_a_closed_pipe_is_known_by_the_systems_number(monkeypatch):
+def test_a_closed_pipe_is_recognised_by_errno(monkeypatch):
     monkeypatch.setattr(files, "sys", SimpleNamespace(platform="linux"))
     assert files.is_closed_pipe(OSError(errno.EPIPE, "broken pipe"))
     assert not files.is_closed_pipe(OSError(errno.EINVAL, "invalid argument"))
@@ -278,9 +284,9 @@ def test_a_closed_pipe_is_known_by_the_systems_number(monkeypatch):
     assert not files.is_closed_pipe(OSError(errno.EINVAL, "invalid argument", "a?b.txt"))
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="folders are not synchronised there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not synchronise folders")
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.EACCES, errno.EIO])
-def test_a_share_that_cannot_synchronise_folders_takes_files(monkeypatch, tmp_path, number):
+def test_files_are_replaced_where_folders_cannot_be_synchronised(monkeypatch, tmp_path, number):
     synchronise = os.fsync
 
     def refuse_folders(descriptor):
@@ -296,7 +302,7 @@ def test_a_share_that_cannot_synchronise_folders_takes_files(monkeypatch, tmp_pa
 
 
 @pytest.mark.parametrize("platform", ["linux", "win32"])
-def test_an_engine_is_ended_with_what_it_has_started(monkeypatch, platform):
+def test_an_engine_is_killed_with_its_child_processes(monkeypatch, platform):
     ended = []
     engine = process.EngineProcess.__new__(process.EngineProcess)
     engine._process = SimpleNamespace(pid=7, kill=lambda: ended.append("kill"))
@@ -311,16 +317,16 @@ def test_an_engine_is_ended_with_what_it_has_started(monkeypatch, platform):
 # The web server
 
 
-def test_parts_of_the_page_have_their_types_whatever_the_system_says(monkeypatch):
+def test_static_files_have_their_mime_types_on_every_system(monkeypatch):
     fastapi = pytest.importorskip("fastapi")
     from ninetka_web.server import server
 
-    foreign = ("text/plain", None)  # some programs set this type for `.js` in Windows' registry
-    monkeypatch.setattr(mimetypes, "guess_type", lambda *_, **__: foreign)
+    wrong_type = ("text/plain", None)  # some programs set this type for `.js` in Windows' registry
+    monkeypatch.setattr(mimetypes, "guess_type", lambda *_, **__: wrong_type)
     app = fastapi.FastAPI()
-    server._add_page(app)
+    server._add_static_routes(app)
 
-    async def asked(path):
+    async def get(path):
         sent = []
 
         async def receive():
@@ -336,19 +342,19 @@ def test_parts_of_the_page_have_their_types_whatever_the_system_says(monkeypatch
     folder = ROOT / "ninetka_web" / "static"
     parts = [path.relative_to(folder).as_posix() for path in folder.rglob("*.*") if path.name != "index.html"]
     expected = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-    found = {part: asyncio.run(asked(f"/static/{part}")) for part in parts}
+    found = {part: asyncio.run(get(f"/static/{part}")) for part in parts}
     assert found == {part: (200, expected[part.rpartition(".")[2]]) for part in parts}
 
 
-def test_what_is_sent_to_browsers_does_not_wait():
+def test_connections_to_browsers_set_tcp_nodelay():
     uvicorn = pytest.importorskip("uvicorn")
     from uvicorn.server import ServerState
 
-    from ninetka_web.server.connections import Http
+    from ninetka_web.server.connections import HttpProtocol
 
     options = []
 
-    class Watched(Http):
+    class Watched(HttpProtocol):
         def connection_made(self, transport):
             super().connection_made(transport)
             accepted = transport.get_extra_info("socket")
@@ -357,7 +363,7 @@ def test_what_is_sent_to_browsers_does_not_wait():
     async def connect():
         config = uvicorn.Config(lambda: None, log_level="critical")
         config.load()
-        listener = socket.create_server(("127.0.0.1", 0))  # its protocol is not TCP, so asyncio does not set the option
+        listener = socket.create_server(("127.0.0.1", 0))  # `proto` is 0, so asyncio does not set TCP_NODELAY
         make = functools.partial(Watched, config=config, server_state=ServerState(), app_state={})
         server = await asyncio.get_running_loop().create_server(make, sock=listener)
         _, writer = await asyncio.open_connection(*listener.getsockname())
@@ -378,5 +384,5 @@ def test_a_taken_port_is_refused(monkeypatch, platform, option):
     calls = []
     monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", -5, raising=False)
     monkeypatch.setattr(server, "sys", SimpleNamespace(platform=platform))
-    server._refuse_taken_ports(SimpleNamespace(setsockopt=lambda *numbers: calls.append(numbers)))
+    server._set_exclusive_bind(SimpleNamespace(setsockopt=lambda *numbers: calls.append(numbers)))
     assert calls == [(socket.SOL_SOCKET, getattr(socket, option), 1)]

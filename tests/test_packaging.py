@@ -22,13 +22,15 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("ninetka_env", "ninetka_agents", "ninetka_train", "ninetka_web")
 SOURCES = (ROOT / "ninetka_env", ROOT / "agents" / "ninetka_agents", ROOT / "train" / "ninetka_train")
-TINY = [f"alphazero.{key}" for key in ("rounds=1", "games=2", "playouts=8", "steps=2", "minibatch=32", "microbatch=32")]
+TINY_SETTINGS = [
+    f"alphazero.{key}" for key in ("rounds=1", "games=2", "playouts=8", "steps=2", "minibatch=32", "microbatch=32")
+]
 
 
-class Place:
+class Installation:
     """A virtual environment with the wheel installed; dependencies come from the Python that runs the tests.
 
-    Their folder is added through a `.pth` file. Python does not read the `.pth` files in such a folder, so an editable
+    A `.pth` file adds the folder of the dependencies. Python does not read `.pth` files in that folder, so an editable
     install in it has no effect.
     """
 
@@ -49,7 +51,7 @@ class Place:
         return subprocess.run(words, cwd=cwd, env=self.env, capture_output=True, text=True, timeout=600, check=False)
 
     def install(self, wheel: Path) -> None:
-        """Install a wheel even if it is among the dependencies, without changing those."""
+        """Install a wheel, even if the dependencies contain its package; do not change the dependencies."""
         pip(
             "--python", str(self.bin / "python"), "install", "--no-deps", "--no-index", "--ignore-installed", str(wheel)
         )
@@ -71,7 +73,7 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     isolation = (
         ["--no-build-isolation"] if importlib.util.find_spec("hatchling") else []
-    )  # otherwise pip gets hatchling
+    )  # otherwise pip downloads hatchling
     pip("wheel", "--no-deps", *isolation, "--wheel-dir", str(folder), str(ROOT))
     (file,) = folder.glob("*.whl")
     return file
@@ -84,8 +86,8 @@ def names(wheel):
 
 
 @pytest.fixture(scope="module")
-def place(wheel, tmp_path_factory):
-    made = Place(tmp_path_factory.mktemp("place"))
+def installation(wheel, tmp_path_factory):
+    made = Installation(tmp_path_factory.mktemp("installation"))
     made.install(wheel)
     return made
 
@@ -94,24 +96,24 @@ def relative_files(folder: Path, *patterns: str) -> set[str]:
     return {str(path.relative_to(folder.parent)) for pattern in patterns for path in folder.rglob(pattern)}
 
 
-def test_the_wheel_holds_every_source_file(names):
+def test_wheel_contains_every_source_file(names):
     for folder in (*SOURCES, ROOT / "ninetka_web"):
         assert relative_files(folder, "*.py", "py.typed") <= names
         assert f"{folder.name}/py.typed" in names
 
 
-def test_the_wheel_holds_what_is_no_source(names):
+def test_wheel_contains_data_files(names):
     assert {f"ninetka_train/configs/{path.name}" for path in (ROOT / "configs").glob("*.yaml")} <= names
     assert "ninetka_train/configs/quick.yaml" in names
     static = relative_files(ROOT / "ninetka_web", "static/*.*")
     assert {"ninetka_web/static/index.html", "ninetka_web/static/main.js"} <= static <= names
 
 
-def test_the_wheel_holds_the_networks_that_net_plays_and_no_other(names):
+def test_wheel_contains_only_the_default_networks(names):
     folder, weights = "ninetka_agents/checkpoints", ["go/gen-6", "kropki/gen-2", "ninetka/gen-7"]
-    held = {name for name in names if name.startswith(folder)}
-    assert held == relative_files(SOURCES[1], "checkpoints/*/*.*")
-    assert {name.split(".")[0] for name in held} == {f"{folder}/{name}" for name in weights}
+    network_files = {name for name in names if name.startswith(folder)}
+    assert network_files == relative_files(SOURCES[1], "checkpoints/*/*.*")
+    assert {name.split(".")[0] for name in network_files} == {f"{folder}/{name}" for name in weights}
     assert sorted(name for name in names if name.endswith(".safetensors")) == [
         f"{folder}/{name}.safetensors" for name in weights
     ]
@@ -134,20 +136,20 @@ def test_every_pinned_version_runs_on_the_oldest_python():
     assert not refused
 
 
-def test_the_wheel_takes_no_name_that_others_may_have(names):
+def test_wheel_installs_only_its_own_packages(names):
     tops = {name.partition("/")[0] for name in names}
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert tops == {*PACKAGES, f"ninetka_env-{version}.dist-info"}
 
 
-def test_the_packages_come_from_the_wheel(place, tmp_path):
+def test_the_packages_come_from_the_wheel(installation, tmp_path):
     code = f"import {', '.join(PACKAGES)}; print(*({', '.join(f'{name}.__file__' for name in PACKAGES)}), sep='\\n')"
-    files = output(place.run("python", "-c", code, cwd=tmp_path)).splitlines()
-    assert [Path(file) for file in files] == [place.site / name / "__init__.py" for name in PACKAGES]
+    files = output(installation.run("python", "-c", code, cwd=tmp_path)).splitlines()
+    assert [Path(file) for file in files] == [installation.site / name / "__init__.py" for name in PACKAGES]
 
 
 @pytest.mark.exhaustive
-def test_a_gymnasium_environment_beside_agents_of_ones_own(place, tmp_path):
+def test_users_agents_package_does_not_clash(installation, tmp_path):
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "__init__.py").write_text("MINE = True\n", encoding="utf-8")
     (tmp_path / "main.py").write_text(
@@ -157,33 +159,40 @@ def test_a_gymnasium_environment_beside_agents_of_ones_own(place, tmp_path):
         "print(agents.MINE, type(env.unwrapped).__name__)\n",
         encoding="utf-8",
     )
-    assert output(place.run("python", "main.py", cwd=tmp_path)) == "True OneSeatEnv"
+    assert output(installation.run("python", "main.py", cwd=tmp_path)) == "True OneSeatEnv"
 
 
 @pytest.mark.exhaustive
-def test_evaluation_beside_a_script_named_train(place, tmp_path):
+def test_users_train_script_does_not_clash(installation, tmp_path):
     (tmp_path / "train.py").write_text("raise RuntimeError('not to be imported')\n", encoding="utf-8")
     code = "from ninetka_train.judging.evaluate import evaluate; print(evaluate.__module__)"
-    assert output(place.run("python", "-c", code, cwd=tmp_path)) == "ninetka_train.judging.evaluate"
+    assert output(installation.run("python", "-c", code, cwd=tmp_path)) == "ninetka_train.judging.evaluate"
 
 
 @pytest.mark.exhaustive
-def test_another_distribution_may_own_agents(wheel, tmp_path):
+def test_another_distribution_may_provide_agents(wheel, tmp_path):
     """For example, openai-agents installs a package `agents`."""
-    place = Place(tmp_path)
-    place.install(wheel)
-    before = contents(place)
-    place.install(write_wheel(tmp_path, "others", {"agents/__init__.py": "OTHERS = 1\n", "train.py": "OTHERS = 2\n"}))
-    after = contents(place)
+    installation = Installation(tmp_path)
+    installation.install(wheel)
+    before = contents(installation)
+    installation.install(
+        write_wheel(tmp_path, "others", {"agents/__init__.py": "OTHERS = 1\n", "train.py": "OTHERS = 2\n"})
+    )
+    after = contents(installation)
     assert {path: after[path] for path in before} == before
-    assert {place.site / "agents" / "__init__.py", place.site / "train.py"} <= after.keys() - before.keys()
+    assert {
+        installation.site / "agents" / "__init__.py",
+        installation.site / "train.py",
+    } <= after.keys() - before.keys()
     code = "import agents, train, ninetka_agents, ninetka_train.judging.evaluate; print(agents.OTHERS, train.OTHERS)"
-    assert output(place.run("python", "-c", code, cwd=tmp_path)) == "1 2"
+    assert output(installation.run("python", "-c", code, cwd=tmp_path)) == "1 2"
 
 
-def contents(place: Place) -> dict[Path, bytes]:
+def contents(installation: Installation) -> dict[Path, bytes]:
     """Return the contents of all installed files."""
-    return {path: path.read_bytes() for path in place.site.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    return {
+        path: path.read_bytes() for path in installation.site.rglob("*") if path.is_file() and path.suffix != ".pyc"
+    }
 
 
 def write_wheel(folder: Path, name: str, sources: dict[str, str]) -> Path:
@@ -201,30 +210,30 @@ def write_wheel(folder: Path, name: str, sources: dict[str, str]) -> Path:
 
 
 @pytest.mark.exhaustive
-def test_a_run_in_an_empty_folder(place, tmp_path):
-    settings = [word for setting in ("threads=1", *TINY) for word in ("--set", setting)]
-    output(place.run("ninetka", "train", "--config", "quick", "--games", "0", *settings, cwd=tmp_path))
+def test_a_run_in_an_empty_folder(installation, tmp_path):
+    settings = [word for setting in ("threads=1", *TINY_SETTINGS) for word in ("--set", setting)]
+    output(installation.run("ninetka", "train", "--config", "quick", "--games", "0", *settings, cwd=tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     assert {"config.yaml", "log.jsonl"} <= {path.name for path in (tmp_path / "runs" / "quick").iterdir()}
 
 
 @pytest.mark.exhaustive
-def test_shipped_configurations_are_found_by_every_name(place, tmp_path):
+def test_shipped_configurations_are_found_by_every_name(installation, tmp_path):
     names = ["quick", "quick.yaml", "configs/quick.yaml", "gen-6", "configs/gen-6.yaml", "gen-2-kropki"]
     code = (
         "from ninetka_train.learning.config import load_config, shipped_configs\n"
         f"print(*(load_config(name).name for name in {names}))\n"
         "print(*{path.parent for path in shipped_configs().values()})"
     )
-    found, folder = output(place.run("python", "-c", code, cwd=tmp_path)).splitlines()
+    found, folder = output(installation.run("python", "-c", code, cwd=tmp_path)).splitlines()
     assert found == "quick quick quick gen-6 gen-6 gen-2-kropki"
-    assert Path(folder) == place.site / "ninetka_train" / "configs"
+    assert Path(folder) == installation.site / "ninetka_train" / "configs"
 
 
 @pytest.mark.exhaustive
-def test_an_unknown_configuration_starts_nothing(place, tmp_path):
+def test_an_unknown_configuration_starts_nothing(installation, tmp_path):
     for name in ("quik", "gen-1"):
-        done = place.run("ninetka", "train", "--config", name, cwd=tmp_path)
+        done = installation.run("ninetka", "train", "--config", name, cwd=tmp_path)
         assert done.returncode == 2
         shipped = "gen-2-kropki, gen-6, gen-6-go, ppo, quick, quick-go, quick-kropki"
         elsewhere = "those of other networks are in the repository's folder networks/"
@@ -249,36 +258,38 @@ def test_configurations_of_the_checkout(tmp_path, monkeypatch):
             config.load_config(wrong)
 
 
-def test_shipped_networks_are_found_by_every_name(place, tmp_path):
+def test_shipped_networks_are_found_by_every_name(installation, tmp_path):
     code = (
         "from ninetka_agents import make_agent\n"
-        "from ninetka_agents.checkpoint import best_shipped, find_checkpoint\n"
-        "print(best_shipped(), *{*map(find_checkpoint, ['gen-7', 'ninetka/gen-7'])}, sep='\\n')\n"
+        "from ninetka_agents.checkpoint import shipped_network, find_checkpoint\n"
+        "print(shipped_network(), *{*map(find_checkpoint, ['gen-7', 'ninetka/gen-7'])}, sep='\\n')\n"
         "make_agent('net'), make_agent('net:gen-7'), make_agent('net', 'go'), make_agent('net:gen-2', 'kropki')"
     )
-    found = output(place.run("python", "-c", code, cwd=tmp_path)).splitlines()
-    assert [Path(one) for one in found] == 2 * [place.site / "ninetka_agents/checkpoints/ninetka/gen-7.safetensors"]
+    found = output(installation.run("python", "-c", code, cwd=tmp_path)).splitlines()
+    assert [Path(one) for one in found] == 2 * [
+        installation.site / "ninetka_agents/checkpoints/ninetka/gen-7.safetensors"
+    ]
 
 
-def test_other_networks_are_found_in_a_clone_or_by_path(place, tmp_path):
-    done = place.run("ninetka", "evaluate", "net:gen-1", "random", "--games", "2", cwd=tmp_path)
+def test_other_networks_are_found_in_a_clone_or_by_path(installation, tmp_path):
+    done = installation.run("ninetka", "evaluate", "net:gen-1", "random", "--games", "2", cwd=tmp_path)
     assert done.returncode == 2
     known = "gen-7, go/gen-6, kropki/gen-2 come with the package"
     assert f"{known}, the others are in the repository's folder networks/: give the path of one" in done.stderr
     path = ROOT / "networks" / "ninetka" / "gen-1"
     code = f"from ninetka_agents import make_agent; make_agent('net:{path.as_posix()}')"
-    output(place.run("python", "-c", code, cwd=tmp_path))
+    output(installation.run("python", "-c", code, cwd=tmp_path))
     checkpoint = pytest.importorskip("ninetka_agents.checkpoint")
     assert checkpoint.find_checkpoint("gen-1") == path.with_suffix(".safetensors")
 
 
-def test_the_pool_away_from_the_repository_has_the_shipped_network(place, tmp_path):
-    code = "from ninetka_train.judging.ratings import usual_pool; print(*(usual_pool('go')[-2:]))"
-    assert output(place.run("python", "-c", code, cwd=tmp_path)) == "net:gen-6 net:simulations=64"
+def test_the_pool_away_from_the_repository_has_the_shipped_network(installation, tmp_path):
+    code = "from ninetka_train.judging.ratings import default_pool; print(*(default_pool('go')[-2:]))"
+    assert output(installation.run("python", "-c", code, cwd=tmp_path)) == "net:gen-6 net:simulations=64"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["--help"], "evaluate"),
         (["--version"], "ninetka 0."),
@@ -286,11 +297,11 @@ def test_the_pool_away_from_the_repository_has_the_shipped_network(place, tmp_pa
         (["bench", "-h"], "Usage: ninetka bench [BENCHMARK]..."),
     ],
 )
-def test_the_command_tells_about_itself(place, tmp_path, arguments, said):
-    assert said in output(place.run("ninetka", *arguments, cwd=tmp_path))
+def test_command_prints_help_and_version(installation, tmp_path, arguments, expected):
+    assert expected in output(installation.run("ninetka", *arguments, cwd=tmp_path))
 
 
-def test_benchmarks_need_the_repository(place, tmp_path):
-    done = place.run("ninetka", "bench", cwd=tmp_path)
+def test_benchmarks_need_the_repository(installation, tmp_path):
+    done = installation.run("ninetka", "bench", cwd=tmp_path)
     assert done.returncode == 2
     assert "the benchmarks are in the repository" in done.stderr

@@ -26,7 +26,7 @@ def test_nothing_public_is_gone_or_has_changed(section: str) -> None:
         pytest.importorskip("torch")
     try:
         found = differences(PROMISED[section], SECTIONS[section](), section)
-    except Exception as error:  # a missing name may prevent reading the others
+    except Exception as error:  # a missing name may stop the whole section from being read
         found = [f"{section} cannot be read: {error!r}"]
     if found:
         pytest.fail("\n".join(["the public API has changed:", *(f"  {one}" for one in found), ADVICE]), pytrace=False)
@@ -48,7 +48,7 @@ def test_the_page_names_everything_public(section: str) -> None:
 
 
 def names_in(entry: Any, section: str) -> Iterator[str]:
-    """Yield names, parameters with their defaults, spaces and ranges, as the page writes them."""
+    """Yield the names, parameters, spaces and ranges in a part of the snapshot, as the page writes them."""
     if isinstance(entry, dict):
         for key, value in entry.items():
             yield key.partition("(")[0]
@@ -67,7 +67,7 @@ def options_in(parameters: Iterable[str]) -> set[str]:
 
 
 def specs(parameters: Iterable[str]) -> set[str]:
-    """Return the options of an agent as in specs; without a value if the default cannot be written in a spec."""
+    """Return an agent's options as in a spec: `key=default`, or only `key` if the default is empty or None."""
     found = (one.replace("'", "").replace("=None", "").rstrip("=") for one in parameters if one != "*")
     return {one.replace("=False", "=false").replace("=True", "=true") for one in found}
 
@@ -121,7 +121,7 @@ def test_what_a_change_of_parameters_breaks(now: list[str], found: list[str]) ->
     assert differences({"f": PARAMETERS}, {"f": now}) == [f"f: {one}" for one in found]
 
 
-def test_free_keywords_are_not_taken_away() -> None:
+def test_removing_variable_keywords_is_a_difference() -> None:
     assert differences({"f": ["game", "**options"]}, {"f": ["game"]}) == ["f: **options is gone"]
 
 

@@ -1,4 +1,4 @@
-"""The registry of games: specs, options, refused definitions, and a game from outside the package."""
+"""Tests of the registry of games: specs, options, refused definitions, and a game from outside the package."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from typing import get_args, get_type_hints
 import gymnasium
 import numba
 import numpy as np
-import outsider as toy
 import pettingzoo
 import pytest
+import toy_game as toy
 from ninetka.positions import ALL_OPTIONS
 from pettingzoo.test import api_test
 
@@ -30,7 +30,7 @@ from ninetka_env.api.aec import GameAEC
 from ninetka_env.api.one_seat import OneSeatEnv
 from ninetka_env.api.record_files import read_records, replay_text
 from ninetka_env.api.records import GameRecord, format_record
-from ninetka_env.api.screen import render_ansi, render_rgb
+from ninetka_env.api.rendering import render_ansi, render_rgb
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import (
     Variant,
@@ -43,9 +43,9 @@ from ninetka_env.core.registry import (
 )
 from ninetka_env.core.verbs import is_over
 from ninetka_env.games.ninetka.game import Game
-from ninetka_env.games.ninetka.rules import GAME
+from ninetka_env.games.ninetka.rules import STATE_DTYPE
 
-pytestmark = pytest.mark.usefixtures("toys")
+pytestmark = pytest.mark.usefixtures("toy_registry")
 
 
 # Games by name
@@ -66,31 +66,35 @@ pytestmark = pytest.mark.usefixtures("toys")
     ],
 )
 def test_a_spec_names_a_game_and_its_options(spec, changed):
-    usual = {"num_players": 2, "neutral_placement": "players", "turn_order": "restart", "auto_pass": True}
+    defaults = {"num_players": 2, "neutral_placement": "players", "turn_order": "restart", "auto_pass": True}
     variant = load_variant(spec)
-    assert variant.options == usual | changed
+    assert variant.options == defaults | changed
     assert variant == get_definition("ninetka").variant(**changed)
     assert variant == load_variant("ninetka", **changed)
-    assert (variant.num_players, variant.num_actions, variant.dtype) == (variant.options["num_players"], 122, GAME)
+    assert (variant.num_players, variant.num_actions, variant.dtype) == (
+        variant.options["num_players"],
+        122,
+        STATE_DTYPE,
+    )
 
 
-def test_unless_told_it_is_9tka():
+def test_the_default_game_is_9tka():
     assert load_variant() == load_variant("ninetka")
     assert load_variant().definition.title == "9tka"
 
 
-def test_options_come_before_those_of_the_text():
+def test_keyword_options_override_those_of_the_spec():
     assert (
         load_variant("ninetka:num_players=3,auto_pass=false", num_players=4).spec
         == "ninetka:num_players=4,auto_pass=False"
     )
 
 
-def test_a_variant_is_taken_as_it_is():
+def test_load_variant_accepts_a_variant():
     variant = load_variant("ninetka:num_players=3")
     assert load_variant(variant) is variant
     assert load_variant(variant, auto_pass=False) == load_variant("ninetka:num_players=3,auto_pass=False")
-    assert variant.replaced(num_players=2) == load_variant()
+    assert variant.replace_options(num_players=2) == load_variant()
 
 
 @pytest.mark.parametrize("chosen", ALL_OPTIONS, ids=str)
@@ -100,7 +104,7 @@ def test_a_variant_survives_its_spec_its_codes_and_pickle(chosen):
     copies = [
         load_variant(variant.spec),
         load_variant(str(variant)),
-        variant.definition.decoded(variant.codes),
+        variant.definition.variant_from_codes(variant.codes),
         copy.deepcopy(variant),
         *(pickle.loads(pickle.dumps(variant, protocol)) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)),
     ]
@@ -168,12 +172,12 @@ def test_a_wrong_option_is_named_with_the_allowed_values(options, message):
             choose(**options)
 
 
-def test_what_the_register_knows():
+def test_lookups_in_the_registry():
     assert "ninetka" in known_games()
     assert known_games() == sorted(known_games())
     definition = get_definition("ninetka")
-    assert definition_of(GAME) is definition
-    assert limits_of(GAME) == definition.dtypes[GAME]
+    assert definition_of(STATE_DTYPE) is definition
+    assert limits_of(STATE_DTYPE) == definition.dtypes[STATE_DTYPE]
     assert definition.game_class is Game
     assert pickle.loads(pickle.dumps(definition)) is definition
     with pytest.raises(ValueError, match=r"no game has the dtype .*: known games are .*ninetka"):
@@ -222,7 +226,7 @@ def test_options_may_be_given_by_position():
 # Registering games
 
 
-def test_a_game_is_known_once_it_is_registered():
+def test_a_registered_game_is_known():
     assert "toy" not in known_games()
     definition = register(toy.definition())
     assert "toy" in known_games()
@@ -260,7 +264,7 @@ def test_variants_of_different_games_are_different():
     assert hash(load_variant("toy")) != hash(load_variant("ninetka"))
 
 
-def refused(definition, message):
+def assert_refused(definition, message):
     """Check that `register` raises with this message and that the game stays unknown."""
     before = known_games()
     with pytest.raises(ValueError, match=message):
@@ -272,25 +276,27 @@ def refused(definition, message):
 
 
 def test_another_game_of_the_same_name_is_refused():
-    refused(toy.definition(name="ninetka"), "game 'ninetka': another game of that name is registered already")
+    assert_refused(toy.definition(name="ninetka"), "game 'ninetka': another game of that name is registered already")
     register(toy.definition())
     with pytest.raises(ValueError, match="game 'toy': another game of that name is registered already"):
         register(toy.definition())
 
 
-def test_the_record_type_of_another_game_is_refused():
+def test_the_dtype_of_another_game_is_refused():
     limits = toy.definition().dtypes[toy.TOY]
-    refused(toy.definition(dtypes={GAME: limits}), "game 'toy': its dtype is the dtype of 'ninetka'; add a field")
+    assert_refused(
+        toy.definition(dtypes={STATE_DTYPE: limits}), "game 'toy': its dtype is the dtype of 'ninetka'; add a field"
+    )
     register(toy.definition())
-    refused(toy.definition(name="nim"), "game 'nim': its dtype is the dtype of 'toy'")
+    assert_refused(toy.definition(name="nim"), "game 'nim': its dtype is the dtype of 'toy'")
     assert definition_of(toy.TOY).name == "toy"
 
 
 @pytest.mark.parametrize("lacking", ["num_players", "to_move"])
-def test_records_lacking_a_field_are_refused(lacking):
+def test_dtypes_lacking_a_field_are_refused(lacking):
     dtype = np.dtype([(name, np.int8) for name in ("heap", "num_players", "to_move") if name != lacking])
     limits = toy.definition().dtypes[toy.TOY]
-    refused(toy.definition(dtypes={dtype: limits}), f"game 'toy': its dtype lacks {lacking}$")
+    assert_refused(toy.definition(dtypes={dtype: limits}), f"game 'toy': its dtype lacks {lacking}$")
 
 
 def winer_of(game):
@@ -310,43 +316,43 @@ def plays(game, action):
     [
         (winer_of, r"game 'toy': 'winer_of' is no verb \(did you mean 'winner_of'\?\)"),
         (plays, r"game 'toy': 'plays' is no verb \(did you mean 'play"),
-        (refused, r"game 'toy': 'refused' is no verb"),
+        (assert_refused, r"game 'toy': 'assert_refused' is no verb"),
         (stage, r"game 'toy': stage takes 1 arguments, this one 2"),
     ],
 )
 def test_functions_that_are_no_verbs_are_refused(function, message):
-    refused(toy.definition(compiled=(*toy.COMPILED, function)), message)
+    assert_refused(toy.definition(compiled=(*toy.COMPILED, function)), message)
 
 
 @pytest.mark.parametrize("missing", toy.COMPILED, ids=lambda function: function.__name__)
 def test_missing_verbs_are_named(missing):
     rest = tuple(function for function in toy.COMPILED if function is not missing)
-    refused(toy.definition(compiled=rest), f"game 'toy': the compiled functions lack {missing.__name__}$")
+    assert_refused(toy.definition(compiled=rest), f"game 'toy': the compiled functions lack {missing.__name__}$")
 
 
 def test_all_missing_verbs_are_named_at_once():
     names = ", ".join(function.__name__ for function in toy.COMPILED)
-    refused(toy.definition(compiled=()), f"game 'toy': the compiled functions lack {names}$")
+    assert_refused(toy.definition(compiled=()), f"game 'toy': the compiled functions lack {names}$")
 
 
-def test_a_game_cannot_be_asked_before_it_is_known():
-    nobodys = np.dtype((np.record, [("heap_of_nobody", np.int8), ("num_players", np.int8), ("to_move", np.int8)]))
+def test_states_of_an_unregistered_game_are_refused():
+    unregistered = np.dtype((np.record, [("unknown_heap", np.int8), ("num_players", np.int8), ("to_move", np.int8)]))
     with pytest.raises(ValueError, match=r"no game has the dtype .*: known games are"):
-        toy.ToyGame(np.zeros(1, nobodys))
+        toy.ToyGame(np.zeros(1, unregistered))
     with pytest.raises(TypeError, match="no registered game has the dtype"):
-        is_over(np.zeros(1, nobodys)[0])
+        is_over(np.zeros(1, unregistered)[0])
 
 
 # A game from outside the package
 
 
-def started(spec="toy", **options):
+def start_toy(spec="toy", **options):
     register(toy.definition())
     return toy.ToyGame.start(load_variant(spec, **options), 0)
 
 
-def test_it_plays():
-    game = started("toy:stones=5,num_players=3")
+def test_the_toy_game_plays():
+    game = start_toy("toy:stones=5,num_players=3")
     assert (game.num_players, game.num_actions, game.to_move, game.ply, game.stage) == (3, 4, 0, 0, 0)
     assert game.winner() == DRAWN
     for action, legal in ((3, [1, 2, 3]), (1, [1, 2]), (1, [1])):
@@ -360,19 +366,19 @@ def test_it_plays():
 
 
 def test_options_reach_the_rules():
-    game = started("toy:stones=2,last=loses")
+    game = start_toy("toy:stones=2,last=loses")
     game.play(2)
     assert game.winner() == 1
 
 
 def test_illegal_actions_are_named():
-    game = started("toy:stones=2")
+    game = start_toy("toy:stones=2")
     for action in (0, 3, 4, -1, 2**40):
         with pytest.raises(ValueError, match=f"action {action} is illegal for seat 0: legal are 1, 2$"):
             game.play(action)
 
 
-def test_pettingzoo_plays_it():
+def test_the_toy_game_passes_pettingzoos_api_test():
     register(toy.definition())
     for options in ({}, {"num_players": 3, "last": "loses"}):
         with warnings.catch_warnings():
@@ -380,8 +386,8 @@ def test_pettingzoo_plays_it():
             api_test(GameAEC(load_variant("toy", **options)), num_cycles=50)
 
 
-def test_agents_of_every_game_play_it():
-    games = np.repeat(started().records, 300)
+def test_agents_for_all_games_play_the_toy_game():
+    games = np.repeat(start_toy().records, 300)
     actions = make_agent("random", "toy").act(games, np.random.default_rng(0))
     assert set(actions.tolist()) == {1, 2, 3}
     with pytest.raises(ValueError, match=r"agent 'maxn' plays ninetka, not toy: known are mcts, random"):
@@ -390,7 +396,7 @@ def test_agents_of_every_game_play_it():
         make_agent("randm", "toy:stones=3")
 
 
-def test_its_records_are_read_back():
+def test_game_records_of_the_toy_game_are_read_back():
     register(toy.definition())
     record = GameRecord.of((3, 1, 1), "toy:stones=5,num_players=3", tags={"first": "random"})
     text = format_record(record)
@@ -417,8 +423,8 @@ def test_its_records_are_read_back():
             list(read_records(io.StringIO(text.replace(old, new))))
 
 
-def test_without_pictures_it_is_shown_as_text():
-    game = started()
+def test_a_game_without_a_renderer_is_shown_as_text():
+    game = start_toy()
     assert render_ansi(game) == str(game) == "<Game of Toy: ply 0, seat 0 to move>"
     with pytest.raises(ValueError, match=r"Toy has no pictures: use render_mode='ansi'"):
         render_rgb(game)
@@ -427,7 +433,7 @@ def test_without_pictures_it_is_shown_as_text():
 
 
 PROGRAM = """
-import outsider as toy
+import toy_game as toy
 from ninetka_env.core.registry import load_variant, register
 register(toy.definition())
 game = toy.ToyGame.start(load_variant("toy"), 0)
@@ -438,18 +444,18 @@ print(game.records["heap_of_toy"][0])
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-def test_what_was_compiled_from_its_older_sources_is_not_run(tmp_path):
+def test_code_compiled_from_older_sources_is_not_run(tmp_path):
     source = Path(toy.__file__).read_text(encoding="utf-8")
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
-    told = []
+    heaps = []
     for taken in ("action", "action", "2 * action"):
-        (tmp_path / "outsider.py").write_text(
+        (tmp_path / "toy_game.py").write_text(
             source.replace("heap_of_toy -= action", f"heap_of_toy -= {taken}"), encoding="utf-8"
         )
         command = [sys.executable, "-c", PROGRAM]
         environment = os.environ | cache | {"PYTHONPATH": path}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        told.append(int(done.stdout))
-    assert told == [11, 11, 10]
+        heaps.append(int(done.stdout))
+    assert heaps == [11, 11, 10]

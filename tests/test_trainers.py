@@ -1,4 +1,4 @@
-"""Check the guides to trainers: code blocks compile, the names of ninetka that they use exist, and SB3's blocks run.
+"""Tests of the guides to trainers: code blocks compile, ninetka has the names that they use, and SB3's blocks run.
 
 `make docs-trainers` runs all guides, each in its own environment.
 """
@@ -30,7 +30,7 @@ def blocks_of(page: str, language: str = "python") -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_blocks_compile_and_what_they_use_of_ours_exists(page: str) -> None:
+def test_blocks_compile_and_names_of_ninetka_exist(page: str) -> None:
     assert blocks_of(page)
     for block in blocks_of(page):
         compile(block, page, "exec")
@@ -47,16 +47,16 @@ def test_blocks_compile_and_what_they_use_of_ours_exists(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_says_when_it_was_tried_with_the_versions_that_it_installs(page: str) -> None:
-    ((day, told),) = re.findall(r"^Tried (\d{4}-\d\d-\d\d) with (.*)\.$", text_of(page), re.M)
-    tried = dict(one.split(" ") for one in told.split(", "))
+def test_page_states_test_date_and_pinned_versions(page: str) -> None:
+    ((day, versions),) = re.findall(r"^Tried (\d{4}-\d\d-\d\d) with (.*)\.$", text_of(page), re.M)
+    tested_versions = dict(one.split(" ") for one in versions.split(", "))
     (installs,) = blocks_of(page, "sh")
     pins = re.findall(r"([\w-]+)(?:\[\w+\])?==([\w.]+)", installs)
-    assert ("torch", tried["torch"]) in pins
-    assert all(tried[name] == version for name, version in pins)
+    assert ("torch", tested_versions["torch"]) in pins
+    assert all(tested_versions[name] == version for name, version in pins)
     (row,) = [line for line in text_of("index").splitlines() if f"]({page}.md)" in line]
     assert day in row
-    assert tried["Python"] in row
+    assert tested_versions["Python"] in row
     assert any(f"| {name} {version} |" in row for name, version in pins)
 
 

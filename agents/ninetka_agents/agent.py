@@ -1,4 +1,8 @@
-"""The base class of agents, `make_agent`, which makes agents from text, and the random agent."""
+"""The base class of agents, the function `make_agent`, which makes an agent from a spec, and the random agent.
+
+Start reading at `Agent`. The agents for every game are in `ninetka_agents.search.mcts` and `net_agent.py`; those of
+single games are listed in `plugins.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +14,19 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.parts import GENERIC, agents_of, games_with, load, parts_of
-from ninetka_env.core.batch import as_records, first_without_turn
-from ninetka_env.core.chance import Streams, draw_each, draw_many
+from ninetka_agents.plugins import GENERIC_AGENTS, agents_of, games_with_agent, import_object, plugins_of
+from ninetka_env.core.batch import as_states, first_unplayable
 from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import check_count, shortened
-from ninetka_env.core.registry import DEFAULT, definition_of, load_variant
+from ninetka_env.core.options import check_count, short_repr
+from ninetka_env.core.random_streams import Streams, draw_each, draw_many
+from ninetka_env.core.registry import DEFAULT_GAME, definition_of, load_variant
 from ninetka_env.core.text import did_you_mean
-from ninetka_env.core.threads import most_threads
-from ninetka_env.core.verbs import Records, random_action
+from ninetka_env.core.threads import default_num_threads
+from ninetka_env.core.verbs import StateArray, random_action
 
 Actions = npt.NDArray[np.int64]
-MAX_SPEC = 2000
+MAX_SPEC_LENGTH = 2000
 """Maximum length of an agent's spec, in characters."""
 
 
@@ -36,12 +40,12 @@ class Agent(ABC):
     name: str
     """The name shown in reports, usually the spec that the agent was made from."""
     game: str = ""
-    """The name of the only game that the agent plays, see `check_plays`; empty if it plays any."""
-    opens_alike: bool = False
+    """The name of the only game that the agent plays, see `check_agent_game`; empty if it plays any."""
+    repeats_openings: bool = False
     """Whether the agent plays nearly the same opening in every game, as networks do. Matches between such agents start
     with random plies; see `ninetka_train.judging.schedule`."""
-    remembers: bool = False
-    """Whether `start` returns a `Player`, which has state for its game."""
+    has_seat_agents: bool = False
+    """Whether `start` returns a `SeatAgent`, which has state for its game."""
 
     @property
     def searcher(self) -> Agent:
@@ -49,11 +53,11 @@ class Agent(ABC):
         return self
 
     @abstractmethod
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Choose an action for the seat to move in each game.
 
         Args:
-            games: (N,) states of one game, none of them finished; not changed.
+            games: (N,) unfinished states; not changed.
             rng: the only source of random numbers; the same generator state gives the same actions on any number of
                 threads.
 
@@ -61,17 +65,18 @@ class Agent(ABC):
             (N,) int64 legal actions.
 
         Raises:
-            ValueError: if a game is finished; see `as_positions`.
+            ValueError: if a game is finished; see `as_unfinished_states`.
         """
 
-    def start(self, game: Game) -> Player | None:
+    def start(self, game: Game) -> SeatAgent | None:
         """Start to play a whole game.
 
         Args:
             game: the position at the start; not changed.
 
         Returns:
-            The player that chooses the actions in this game instead of `act`; None if the agent has no state per game.
+            A `SeatAgent` whose `act` is called in this game instead of `Agent.act`; None if the agent has no state per
+            game.
         """
         return None
 
@@ -81,32 +86,32 @@ class RandomAgent(Agent):
 
     name = "random"
 
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Choose actions; see `Agent.act`."""
-        games = as_positions(games)
+        games = as_unfinished_states(games)
         actions = np.empty(len(games), np.int64)
         _act_at_random(games, game_streams(games, rng), actions)
         return actions
 
 
-@jit(counted=False)
-def _act_at_random(games: Records, streams: Streams, actions: Actions) -> None:
+@jit(refcount=False)
+def _act_at_random(games: StateArray, streams: Streams, actions: Actions) -> None:
     for index in range(len(games)):
         actions[index] = random_action(games[index], streams, index)
 
 
 class AgentLike(Protocol):
-    """Protocol of objects that are accepted as agents: a name and a method `act` like those of `Agent`."""
+    """Protocol of objects that are accepted as agents: they have the name and the method `act` of an `Agent`."""
 
     name: str
 
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Choose an action for the seat to move in each game; see `Agent.act`."""
         ...
 
 
 class Forfeit(Exception):  # noqa: N818  # resigning is not an error
-    """Raised by a player that ends its game and so loses it."""
+    """Raised by a `SeatAgent` to end its game early and lose it."""
 
     def __init__(self, kind: str, failure: str = "") -> None:
         """Create the exception.
@@ -119,13 +124,14 @@ class Forfeit(Exception):  # noqa: N818  # resigning is not an error
         self.kind = kind
 
 
-class Player(Protocol):
+class SeatAgent(Protocol):
     """An agent that plays one game and has state for it, such as a search tree or an engine process.
 
-    `Agent.start` returns such players. Where whole games are played, as in the arena, their `act` is called instead of
+    `Agent.start` returns a seat agent. Code that plays whole games, such as the arena, then calls its `act` instead of
     `Agent.act`.
 
-    A player that resigns or cannot continue raises `Forfeit` from `act` or `observe`; `start` may raise it, too.
+    To resign, or if it cannot continue, a seat agent raises `Forfeit` from `act` or `observe`; `Agent.start` may raise
+    `Forfeit`, too.
     """
 
     def act(self, rng: np.random.Generator) -> int:
@@ -133,7 +139,7 @@ class Player(Protocol):
         ...
 
     def observe(self, action: int) -> None:
-        """Update the state of the player after an action of any seat, including its own."""
+        """Update the state of this object after an action of any seat, including its own."""
         ...
 
     def close(self) -> None:
@@ -142,28 +148,28 @@ class Player(Protocol):
 
 
 @runtime_checkable
-class _Starting(Protocol):
-    def start(self, game: Game) -> Player: ...
+class _SupportsStart(Protocol):
+    def start(self, game: Game) -> SeatAgent: ...
 
 
 @runtime_checkable
-class _OpeningAlike(Protocol):
-    opens_alike: bool
+class _SupportsRepeatsOpenings(Protocol):
+    repeats_openings: bool
 
 
 @runtime_checkable
-class _PlayingOneGame(Protocol):
+class _SupportsGame(Protocol):
     game: str
 
 
-class _Wrapped(Agent):
-    """Wraps an object that is like an agent; its other attributes of `Agent`, if any, are used as well."""
+class _WrappedAgent(Agent):
+    """Adapts an `AgentLike` object to `Agent`; its `game`, `repeats_openings` and `start`, if any, are used as well."""
 
     def __init__(self, agent: AgentLike) -> None:
         self._agent = agent
-        self.game = agent.game if isinstance(agent, _PlayingOneGame) else ""
-        self.opens_alike = isinstance(agent, _OpeningAlike) and bool(agent.opens_alike)
-        self.remembers = isinstance(agent, _Starting)
+        self.game = agent.game if isinstance(agent, _SupportsGame) else ""
+        self.repeats_openings = isinstance(agent, _SupportsRepeatsOpenings) and bool(agent.repeats_openings)
+        self.has_seat_agents = isinstance(agent, _SupportsStart)
 
     @property
     def name(self) -> str:
@@ -173,83 +179,85 @@ class _Wrapped(Agent):
     def name(self, name: str) -> None:
         self._agent.name = name
 
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         return self._agent.act(games, rng)
 
-    def start(self, game: Game) -> Player | None:
-        return self._agent.start(game) if isinstance(self._agent, _Starting) else None
+    def start(self, game: Game) -> SeatAgent | None:
+        return self._agent.start(game) if isinstance(self._agent, _SupportsStart) else None
 
 
-def as_agent(agent: AgentLike | str, game: str = DEFAULT) -> Agent:
-    """Return an `Agent` for an agent (unchanged), a spec, or an object like an agent (wrapped).
+def as_agent(agent: AgentLike | str, game: str = DEFAULT_GAME) -> Agent:
+    """Convert a spec or an `AgentLike` object to an `Agent`; an `Agent` is returned unchanged.
 
     Args:
         agent: an `Agent`, an object with a name and a method `act`, or a spec for `make_agent`.
-        game: the game that an agent made from a spec plays.
+        game: the game that the agent plays, if `agent` is a spec.
 
     Raises:
         ValueError: if a spec is wrong.
     """
     if isinstance(agent, str):
         return make_agent(agent, game)
-    return agent if isinstance(agent, Agent) else _Wrapped(agent)
+    return agent if isinstance(agent, Agent) else _WrappedAgent(agent)
 
 
-def make_agent(spec: str, game: str = DEFAULT) -> Agent:
-    """Make an agent from text: a name, then options, such as `"maxn"`, `"maxn:depth=3"` or `"mcts:simulations=2000"`.
+def make_agent(spec: str, game: str = DEFAULT_GAME) -> Agent:
+    """Make an agent from a spec, a name with options: `"maxn"`, `"maxn:depth=3"` or `"mcts:simulations=2000"`.
 
     Options are `key=value`, separated by commas; they are the keyword arguments of the agent's constructor. A value
-    without a key is the first argument, such as the path of a network. The name of a boolean option alone makes it
-    true, as in `"mcts:simulations=1000,rave"`. A spec within a spec needs brackets if it has commas:
+    without a key is the constructor's first argument, such as the path of a network. The name of a boolean option
+    alone makes it true, as in `"mcts:simulations=1000,rave"`. A spec within a spec needs brackets if it has commas:
     `"phases:placement=[net:runs/quick,simulations=64],movement=maxn"`.
 
     Args:
-        spec: the text.
+        spec: the agent's name; options follow after a colon.
         game: the name or spec of the game that the agent plays.
 
     Raises:
         ValueError: if the spec is wrong; the message names the agents of the game, or the options of the agent.
     """
-    if not isinstance(spec, str) or len(spec) > MAX_SPEC:
-        raise ValueError(f"agent {shortened(spec)}: expected text of at most {MAX_SPEC} characters, such as 'random'")
+    if not isinstance(spec, str) or len(spec) > MAX_SPEC_LENGTH:
+        raise ValueError(
+            f"agent {short_repr(spec)}: expected text of at most {MAX_SPEC_LENGTH} characters, such as 'random'"
+        )
     game_name, (name, _, text) = load_variant(game).definition.name, spec.partition(":")
     known = agents_of(game_name)
     if name not in known:
-        raise ValueError(_unknown(name, game_name, list(known)))
+        raise ValueError(_unknown_agent_message(name, game_name, list(known)))
     try:
-        constructor = load(known[name])
+        constructor = import_object(known[name])
     except ImportError as error:
         raise ValueError(f"agent {name!r} needs {error.name}: pip install 'ninetka-env[train]'") from error
     options = _parse_options(spec, text, constructor)
-    if options.get("exact") and not parts_of(game_name).prover:
-        raise ValueError(f"agent {shortened(spec)}: option exact: nothing can be proven in {game_name}")
+    if options.get("exact") and not plugins_of(game_name).prover:
+        raise ValueError(f"agent {short_repr(spec)}: option exact: nothing can be proven in {game_name}")
     if "game" in inspect.signature(constructor).parameters:
         options["game"] = game_name
     agent = as_agent(constructor(**options))
     agent.name = spec
-    if name not in GENERIC:
+    if name not in GENERIC_AGENTS:
         agent.game = game_name
     return agent
 
 
-def check_plays(agent: AgentLike, game: str) -> None:
+def check_agent_game(agent: AgentLike, game: str) -> None:
     """Raise `ValueError` if an agent plays only another game than `game`."""
     own = as_agent(agent).game
     if own and own != game:
         raise ValueError(f"agent {agent.name!r} was made for {own}, not {game}: expected make_agent(..., {game!r})")
 
 
-def _unknown(name: str, game: str, known: list[str]) -> str:
+def _unknown_agent_message(name: str, game: str, known: list[str]) -> str:
     """Return the error message for an agent that does not play a game."""
-    others = games_with(name)
-    what = f"agent {name!r} plays {', '.join(others)}, not {game}" if others else f"unknown agent {shortened(name)}"
+    others = games_with_agent(name)
+    what = f"agent {name!r} plays {', '.join(others)}, not {game}" if others else f"unknown agent {short_repr(name)}"
     return f"{what}: known are {', '.join(sorted(known))}{did_you_mean(name, known)}"
 
 
 def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dict[str, Any]:
     parameters = {key: one for key, one in inspect.signature(constructor).parameters.items() if key != "game"}
     options: dict[str, Any] = {}
-    for item in filter(None, _at_commas(text)):
+    for item in filter(None, _split_at_commas(text)):
         key, equals, value = item.partition("=")
         if not equals and isinstance(getattr(parameters.get(item), "default", None), bool):
             key, value = item, "true"
@@ -258,16 +266,16 @@ def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dic
         if key not in parameters:
             allowed = ", ".join(parameters) or "none"
             raise ValueError(
-                f"agent {shortened(spec)}: unknown option {shortened(key)}, allowed are {allowed}"
+                f"agent {short_repr(spec)}: unknown option {short_repr(key)}, allowed are {allowed}"
                 f"{did_you_mean(key, list(parameters))}"
             )
         if key in options:
-            raise ValueError(f"agent {shortened(spec)}: option {key!r} is given twice")
-        options[key] = _convert(spec, key, value, parameters[key])
+            raise ValueError(f"agent {short_repr(spec)}: option {key!r} is given twice")
+        options[key] = _convert_option(spec, key, value, parameters[key])
     return options
 
 
-def _at_commas(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     """Split text at the commas outside of brackets."""
     parts, depth = [""], 0
     for letter in text:
@@ -279,13 +287,13 @@ def _at_commas(text: str) -> list[str]:
     return parts
 
 
-def _convert(spec: str, key: str, value: str, parameter: inspect.Parameter) -> Any:
+def _convert_option(spec: str, key: str, value: str, parameter: inspect.Parameter) -> Any:
     """Convert an option's text to the type of its default value, or of its annotation if the default is None."""
     default = parameter.default
     if isinstance(default, bool):
         if value in ("true", "false"):
             return value == "true"
-        raise ValueError(f"agent {shortened(spec)}: option {key}={shortened(value)} must be true or false")
+        raise ValueError(f"agent {short_repr(spec)}: option {key}={short_repr(value)} must be true or false")
     if isinstance(default, str):
         return value[1:-1] if value.startswith("[") and value.endswith("]") else value
     whole = isinstance(default, int) or (default is None and "int" in str(parameter.annotation))
@@ -293,54 +301,56 @@ def _convert(spec: str, key: str, value: str, parameter: inspect.Parameter) -> A
     try:
         return kind(value)
     except ValueError:
-        raise ValueError(f"agent {shortened(spec)}: option {key}={shortened(value)} must be a number") from None
+        raise ValueError(f"agent {short_repr(spec)}: option {key}={short_repr(value)} must be a number") from None
 
 
-class GameRandom(np.random.Generator):
-    """A generator that holds a separate random stream for each game of a call.
+class PerGameGenerator(np.random.Generator):
+    """A generator with a separate random stream for each game of a call of `Agent.act`.
 
-    With it, the actions of an agent that uses `game_streams` do not depend on the other games of the call. All other
-    draws, and those for another number of games (such as positions that an agent reaches from these), come from an
-    ordinary generator, seeded by the first game's stream.
+    `game_streams` draws from these streams if it is called with the same number of games. If an agent draws only with
+    `game_streams`, its action in one game then does not depend on the other games of the call.
+
+    An ordinary generator, seeded with the first stream, supplies the numbers for direct calls of this object, and for
+    `game_streams` with a different number of games.
     """
 
     def __init__(self, streams: Streams) -> None:
-        """Draw from `streams`, (N,) uint64, one per game of the call, and advance them."""
+        """Create a generator that draws from `streams`, (N,) uint64, one per game of the call, and advances them."""
         super().__init__(np.random.PCG64(int(streams[0])))
         self.streams = streams
 
 
-def as_positions(games: Any, game: str = "") -> Records:
+def as_unfinished_states(games: Any, game: str = "") -> StateArray:
     """Return states in the form that compiled code accepts, after checking that no game is finished.
 
-    See `ninetka_env.core.batch.as_records`.
+    See `ninetka_env.core.batch.as_states`.
 
     Args:
         games: (N,) states.
         game: the name of the only game that the agent plays; empty if it plays any.
 
     Raises:
-        ValueError: if `games` is not an (N,) array of states of this game, or if one of the games is finished.
+        ValueError: if `games` is not an (N,) array of states of this game, or if a game is finished or was not started.
     """
-    games = as_records(games)
+    games = as_states(games)
     if game and (name := definition_of(games.dtype).name) != game:
         raise ValueError(f"games: states of {name}, which this agent does not play: expected states of {game}")
-    if (index := first_without_turn(games)) >= 0:
+    if (index := first_unplayable(games)) >= 0:
         raise ValueError(f"games: the game at index {index} is over or has not been started: no seat is to move")
     return games
 
 
-def game_streams(games: Records, rng: np.random.Generator) -> Streams:
+def game_streams(games: StateArray, rng: np.random.Generator) -> Streams:
     """Draw one random stream per game, (N,) uint64, so that results do not depend on the number of threads."""
-    drawn = np.empty(len(games), np.uint64)
-    if isinstance(rng, GameRandom) and len(rng.streams) == len(games):
-        draw_each(rng.streams, drawn)
+    streams = np.empty(len(games), np.uint64)
+    if isinstance(rng, PerGameGenerator) and len(rng.streams) == len(games):
+        draw_each(rng.streams, streams)
     else:
-        draw_many(rng.integers(0, 2**64, size=1, dtype=np.uint64), drawn)
-    return drawn
+        draw_many(rng.integers(0, 2**64, size=1, dtype=np.uint64), streams)
+    return streams
 
 
 def check_threads(threads: int) -> int:
-    """Return the number of threads that an agent may use: `threads`, or one per core for 0; at most one per core."""
-    most = most_threads()
-    return most if threads == 0 else min(most, check_count("threads", threads, least=0))
+    """Return the number of threads that an agent may use: `threads`, at most one per core; 0 means one per core."""
+    most = default_num_threads()
+    return most if threads == 0 else min(most, check_count("threads", threads, minimum=0))

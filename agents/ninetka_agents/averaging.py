@@ -4,8 +4,9 @@ If networks started from the same weights and were trained on different data, th
 better than each of them, at the same cost (Wortsman et al., "Model soups", ICML 2022).
 
 A policy that was trained to win without search becomes so peaked that a search of few simulations considers hardly any
-other action. Dividing its logits by a temperature, like Leela Chess Zero's `--policy-softmax-temp`, flattens the policy
-and does not change which action is best. Here the weights are divided, so searches need no option for it.
+action but the most probable one. Dividing the logits by a temperature, like Leela Chess Zero's `--policy-softmax-temp`,
+flattens the policy and does not change which action is best. `soften_policy` divides the weights of the policy layers,
+so searches need no option for the temperature.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import torch
 def mean_network(networks: Sequence[Any]) -> Any:
     """Return a network whose weights are the means of the weights of one or more networks.
 
-    A network that occurs several times counts that often.
+    A network that occurs k times has k times the weight in the mean.
 
     Raises:
         ValueError: if there is no network, or if the networks differ in game or shape.

@@ -1,13 +1,14 @@
 """The network of Go and Kropki, whose weights fit boards of any size.
 
 A convolutional residual network with global pooling, as in Wu, "Accelerating self-play learning in Go", 2019 (KataGo).
-The heads for owners and score also come from there, because these targets teach more than the winner alone.
-Convolutions and means do not depend on the board size; pooled values are also given scaled by the board's side, see
-`_pooled`.
+The heads for owners and score also come from KataGo, because these targets contain more information than the winner
+alone. Convolutions and means do not depend on the board size. Pooling also returns the mean scaled by the board's side,
+see `_global_pooling`.
 
-There is no normalisation: a residual block adds nothing at first (its last weights are 0), which is enough at this
-depth (Zhang, Dauphin and Ma, "Fixup initialization", ICLR 2019). So the positions of a batch are independent of each
-other, training and play compute the same, and no normalisation has to be folded into weights.
+There are no normalisation layers. The last weights of each residual block are initially 0, so that the block adds
+nothing; this is enough at this depth (Zhang, Dauphin and Ma, "Fixup initialization", ICLR 2019). So the positions of a
+batch are independent of each other, training and play compute the same, and no normalisation has to be folded into
+weights.
 """
 
 from __future__ import annotations
@@ -20,17 +21,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ninetka_agents.board_features import Array, Inputs, Ints, move_entries, symmetries, turn, turn_nodes
-from ninetka_agents.outputs import MASKED, Outputs, as_tensors, expected_counts, pools
-from ninetka_env.core.verbs import Records
+from ninetka_agents.board_features import (
+    Array,
+    Inputs,
+    Ints,
+    apply_symmetry,
+    move_entries,
+    symmetries,
+    transform_actions,
+)
+from ninetka_agents.outputs import MASKED, Outputs, as_tensors, expected_counts, mean_and_max
+from ninetka_env.core.verbs import StateArray
 
 SEATS = 2
-POOLING_EVERY = 3
-"""One of this many residual blocks uses global pooling."""
-USUAL_SIDE = 10
-"""Side lengths are divided by this one, so it is 1 on boards of this side."""
-USUAL_LEAD = 2
-"""The unit of the score head, in points times the board's side: about a typical final margin."""
+POOLING_INTERVAL = 3
+"""Of every `POOLING_INTERVAL` consecutive residual blocks, the last uses global pooling."""
+REFERENCE_SIDE = 10
+"""Global pooling scales means by the board's side divided by this number."""
+SCORE_SCALE = 2
+"""The score head's unit is `SCORE_SCALE` times the board's side, in points: about a typical final margin."""
 
 
 @dataclass(frozen=True)
@@ -49,51 +58,54 @@ class NetworkConfig:
 
 
 def _convolution(inputs: int, outputs: int, side: int = 3) -> nn.Conv2d:
-    """Return a convolution with Kaiming initialisation, which keeps the variance behind ReLU (He et al., 2015)."""
+    """Return a convolution with Kaiming initialisation, which preserves the variance after ReLU (He et al., 2015)."""
     layer = nn.Conv2d(inputs, outputs, side, padding=side // 2)
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
     return layer
 
 
-def _pooled(trunk: Tensor) -> Tensor:
+def _global_pooling(trunk: Tensor) -> Tensor:
     """Return (B, 3 * C): per channel of (B, C, height, width) the mean, the maximum, and the mean scaled by the side.
 
-    Unlike in KataGo, the side is not centred: a network trained on one size only could not distinguish its weights for
-    the mean from those for the scaled mean, and would be far off on other sizes.
+    Unlike in KataGo, the side is not centred. Training on one board size cannot distinguish the weights of the mean
+    from the weights of the scaled mean; with a centred side, such a network would be far off on other sizes.
     """
-    mean, most = pools(trunk.permute(0, 2, 3, 1).flatten(1, 2))
-    return torch.cat([mean, most, mean * (_side(trunk) / USUAL_SIDE)], -1)
+    mean, maximum = mean_and_max(trunk.permute(0, 2, 3, 1).flatten(1, 2))
+    return torch.cat([mean, maximum, mean * (_board_side(trunk) / REFERENCE_SIDE)], -1)
 
 
-def _side(trunk: Tensor) -> Any:
+def _board_side(trunk: Tensor) -> Any:
     """Return the side of a square with as many nodes as the board."""
     return (trunk.shape[2] * trunk.shape[3]) ** 0.5
 
 
-class _Block(nn.Module):
-    """A residual block; if it pools, a quarter of its channels give the others information about the whole board."""
+class _ResidualBlock(nn.Module):
+    """A residual block. With `pooling`, global pooling of a quarter of its channels is added to its other channels."""
 
     def __init__(self, width: int, pooling: bool) -> None:
         super().__init__()
-        self.pooling = width // 4 if pooling else 0
+        self.pooled_channels = width // 4 if pooling else 0
         self.first = _convolution(width, width)
-        self.second = _convolution(width - self.pooling, width)
+        self.second = _convolution(width - self.pooled_channels, width)
         if pooling:
-            self.spread = nn.Linear(3 * self.pooling, width - self.pooling)
+            self.spread = nn.Linear(3 * self.pooled_channels, width - self.pooled_channels)
         nn.init.zeros_(self.second.weight)
         nn.init.zeros_(cast(Tensor, self.second.bias))
 
     def forward(self, trunk: Tensor) -> Tensor:
-        """Return the trunk, (B, width, height, width of the board), after this block."""
+        """Return the trunk, (B, C, height, width), after this block."""
         hidden = self.first(functional.relu(trunk))
-        if self.pooling:
-            pooled = _pooled(functional.relu(hidden[:, : self.pooling]))
-            hidden = hidden[:, self.pooling :] + self.spread(pooled)[:, :, None, None]
+        if self.pooled_channels:
+            pooled = _global_pooling(functional.relu(hidden[:, : self.pooled_channels]))
+            hidden = hidden[:, self.pooled_channels :] + self.spread(pooled)[:, :, None, None]
         return trunk + self.second(functional.relu(hidden))
 
 
 class BoardNetwork(nn.Module):
-    """Predicts policy, outcome, final owners and final score; subclasses set the class variables and `encode`."""
+    """Base class of networks that predict policy, outcome, final owners and final score.
+
+    Subclasses set the class variables and implement `encode`.
+    """
 
     game: ClassVar[str]
     """The name of the game."""
@@ -104,32 +116,32 @@ class BoardNetwork(nn.Module):
     action_layers: ClassVar[int]
     """Number of actions per node."""
     other_actions: ClassVar[int]
-    """Number of actions after those."""
-    symmetries: ClassVar[int] = 8
-    """Number of symmetries that `turned` accepts."""
+    """Number of actions that belong to no node, such as the pass."""
+    num_symmetries: ClassVar[int] = 8
+    """Number of symmetries that `apply_symmetries` accepts."""
     policy_layers: ClassVar[tuple[str, ...]] = ("policy", "policy_others")
     """The layers that compute the policy logits."""
     bf16: ClassVar[bool] = True
-    """Searches may use bfloat16, which takes a third less time if the device supports it in hardware."""
+    """Whether searches may use bfloat16, which takes a third less time if the device supports it in hardware."""
 
     def __init__(self, config: NetworkConfig | None = None) -> None:
         """Build the layers with random weights from torch's generator."""
         super().__init__()
         self.config = config = config or NetworkConfig()
-        width, counted = config.width, 2 * (SEATS + 1) + self.num_globals
+        width, num_counts = config.width, 2 * (SEATS + 1) + self.num_globals
         self.stem = _convolution(self.num_planes, width)
         self.stem_globals = nn.Linear(self.num_globals, width, bias=False)
         self.blocks = nn.ModuleList(
-            _Block(width, block % POOLING_EVERY == POOLING_EVERY - 1) for block in range(config.blocks)
+            _ResidualBlock(width, block % POOLING_INTERVAL == POOLING_INTERVAL - 1) for block in range(config.blocks)
         )
         self.policy_hidden = _convolution(width, width // 2, 1)
         self.policy_spread = nn.Linear(3 * width, width // 2)
         self.policy = _convolution(width // 2, self.action_layers, 1)
         self.policy_others = nn.Linear(width // 2, self.other_actions)
         self.owner = _convolution(width, SEATS + 1, 1)
-        self.whole_hidden = nn.Linear(3 * width + counted, width)
-        self.value = nn.Linear(width + counted, SEATS + 1)
-        self.score = nn.Linear(width + counted, 1)
+        self.whole_hidden = nn.Linear(3 * width + num_counts, width)
+        self.value = nn.Linear(width + num_counts, SEATS + 1)
+        self.score = nn.Linear(width + num_counts, 1)
         for layer in (self.policy, self.policy_others, self.owner, self.value, self.score):
             nn.init.normal_(layer.weight, std=0.1 / math.sqrt(width))
             nn.init.zeros_(cast(Tensor, layer.bias))
@@ -140,7 +152,7 @@ class BoardNetwork(nn.Module):
         """The device of the weights."""
         return self.stem.weight.device
 
-    def encode(self, games: Records) -> Inputs:
+    def encode(self, games: StateArray) -> Inputs:
         """Return the inputs for (B,) states on boards of one size, from the point of view of the seats to move.
 
         Raises:
@@ -148,7 +160,7 @@ class BoardNetwork(nn.Module):
         """
         raise NotImplementedError
 
-    def judge(self, games: Records) -> Outputs:
+    def evaluate(self, games: StateArray) -> Outputs:
         """Evaluate (B,) states from the point of view of the seats to move; see `Outputs`."""
         outputs: Outputs = self(as_tensors(self.encode(games), self.device))
         return outputs
@@ -160,52 +172,58 @@ class BoardNetwork(nn.Module):
         for block in self.blocks:
             trunk = block(trunk)
         trunk = functional.relu(trunk)
-        pooled, owner_logits = _pooled(trunk), self.owner(trunk).flatten(2).transpose(1, 2).float()
-        counted = torch.cat([expected_counts(owner_logits) / _side(trunk), inputs.globals], -1)
-        hidden = functional.relu(self.whole_hidden(torch.cat([pooled, counted], -1)))
-        whole = torch.cat([hidden, counted], -1)
+        pooled, owner_logits = _global_pooling(trunk), self.owner(trunk).flatten(2).transpose(1, 2).float()
+        counts = torch.cat([expected_counts(owner_logits) / _board_side(trunk), inputs.globals], -1)
+        hidden = functional.relu(self.whole_hidden(torch.cat([pooled, counts], -1)))
+        whole = torch.cat([hidden, counts], -1)
         targets = (inputs.mask.shape[1] - self.other_actions) // self.action_layers
         return Outputs(
             self._policy_logits(trunk, pooled, inputs.mask),
             self.value(whole).float(),
-            _filled_up(owner_logits, targets),
-            self.score(whole).float().squeeze(-1) * (USUAL_LEAD * _side(trunk)),
+            _pad_targets(owner_logits, targets),
+            self.score(whole).float().squeeze(-1) * (SCORE_SCALE * _board_side(trunk)),
         )
 
     def _policy_logits(self, trunk: Tensor, pooled: Tensor, mask: Tensor) -> Tensor:
-        """Return (B, A) masked logits: each layer node by node, then the other actions."""
+        """Return (B, A) masked logits: the action layers, each node by node, then the other actions."""
         spread = self.policy_spread(pooled)
         hidden = functional.relu(self.policy_hidden(trunk) + spread[:, :, None, None])
         logits = torch.cat([self.policy(hidden).flatten(1), self.policy_others(functional.relu(spread))], -1).float()
         rest = logits.new_zeros(mask.shape[0], mask.shape[1] - logits.shape[1])
         return torch.cat([logits, rest], -1).masked_fill(mask == 0, MASKED)
 
-    def turned(self, inputs: Inputs, policy: Array, owners: Array, turns: Ints) -> tuple[Any, ...]:
+    def apply_symmetries(self, inputs: Inputs, policy: Array, owners: Array, indices: Ints) -> tuple[Any, ...]:
         """Return training examples, each transformed by its own symmetry of the board.
 
         Args:
             inputs: the result of `encode` for B positions.
             policy: (B, A), 0 for illegal actions.
-            owners: (B, T).
-            turns: (B,) int64 below `symmetries`: the symmetry of each example. Boards that are not square have half as
-                many symmetries, and each of them occurs twice.
+            owners: (B, T), the final owners of the targets.
+            indices: (B,) int64 below `num_symmetries`: the symmetry of each example. Boards that are not square have
+                half as many symmetries, so two indices mean the same symmetry.
+
+        Returns:
+            The transformed inputs, policy and owners.
         """
         height, width = inputs.planes.shape[2:]
         ways = symmetries(height, width)
-        order = ways[turns * len(ways) // self.symmetries]
+        order = ways[indices * len(ways) // self.num_symmetries]
         rows, before = inputs.mask.nonzero()
-        after = self._turned_actions(inputs, order.argsort(1), rows, before)
-        inputs, owners = turn(inputs, owners, order)
+        after = self._transform_actions(inputs, order.argsort(1), rows, before)
+        inputs, owners = apply_symmetry(inputs, owners, order)
         inputs = inputs._replace(mask=move_entries(inputs.mask, rows, before, after))
         return inputs, move_entries(policy, rows, before, after), owners
 
-    def _turned_actions(self, inputs: Inputs, places: Ints, rows: Ints, actions: Ints) -> Ints:
-        """Return (K,) legal actions of the positions `rows` after a symmetry that moves nodes to `places`, (B, N)."""
-        return turn_nodes(actions, places[rows], self.action_layers)
+    def _transform_actions(self, inputs: Inputs, places: Ints, rows: Ints, actions: Ints) -> Ints:
+        """Return (K,) actions after a symmetry; action k belongs to position `rows[k]`.
+
+        `places` is (B, N): the place that each node of a position moves to.
+        """
+        return transform_actions(actions, places[rows], self.action_layers)
 
 
-def _filled_up(owner_logits: Tensor, targets: int) -> Tensor:
-    """Pad to (B, targets, P + 1); targets beyond the board belong to nobody."""
-    nobody = torch.tensor([MASKED] * SEATS + [0.0], device=owner_logits.device)
-    beyond = nobody.expand(owner_logits.shape[0], targets - owner_logits.shape[1], SEATS + 1)
+def _pad_targets(owner_logits: Tensor, targets: int) -> Tensor:
+    """Pad owner logits to (B, targets, P + 1); the added targets, which are beyond the board, have no owner."""
+    no_owner = torch.tensor([MASKED] * SEATS + [0.0], device=owner_logits.device)
+    beyond = no_owner.expand(owner_logits.shape[0], targets - owner_logits.shape[1], SEATS + 1)
     return torch.cat([owner_logits, beyond], 1)

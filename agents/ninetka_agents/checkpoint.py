@@ -1,5 +1,8 @@
 """Save and load networks: a `.safetensors` file of tensors and a `.json` file that describes them and names the game.
 
+Start reading at `save_checkpoint` and `load_checkpoint`. `ninetka_train.learning.resume` uses these functions to store
+the whole state of a training run.
+
 Both files are written atomically, the JSON last. It holds the SHA-256 of the tensors' file, so a pair that is
 truncated, edited or mixed up is rejected with a message.
 """
@@ -23,22 +26,22 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from ninetka_agents.parts import games_with_networks, network_of
-from ninetka_env.core.files import replace_files, shown
-from ninetka_env.core.options import shortened
-from ninetka_env.core.registry import DEFAULT, get_definition
+from ninetka_agents.plugins import games_with_networks, network_of
+from ninetka_env.core.files import printable_path, replace_files
+from ninetka_env.core.options import short_repr
+from ninetka_env.core.registry import DEFAULT_GAME, get_definition
 
 FORMAT = 2
-"""Increased when features or layers change so that older weights no longer fit."""
+"""Version of checkpoints: increased when features or layers change so that older weights no longer fit."""
 SHIPPED = Path(__file__).parent / "checkpoints"
-"""The folder of the shipped networks: one per game, each in a folder of that name."""
+"""The folder of the shipped networks: one per game, in a folder with the game's name."""
 NETWORKS = Path(__file__).parents[2] / "networks"
 """The folder of all other networks in a clone of the repository; an installed package does not have it."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds in addition to the network's weights."""
+    """The metadata of a checkpoint, stored in the JSON."""
 
     network: Any
     """The network's shape, the `NetworkConfig` of its game."""
@@ -47,67 +50,70 @@ class Checkpoint:
     config: dict[str, Any] = field(default_factory=dict)
     """The resolved configuration of the run."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """Anything else that JSON can hold."""
+    """Further entries, of types that JSON supports."""
 
 
 def save_checkpoint(
     path: Path | str, network: Any, checkpoint: Checkpoint | None = None, state: Mapping[str, Tensor] | None = None
 ) -> Path:
-    """Write a checkpoint, replacing an older one of that name only when the new one is complete on disk.
+    """Write a checkpoint; an older one of that name is replaced only when the new one is complete on disk.
 
     Args:
         path: path of the `.safetensors` file; the JSON is written next to it. Missing folders are created.
         network: the network to save; the JSON contains the version of its `game`.
         checkpoint: further entries of the JSON; the shape is always taken from `network`.
-        state: further tensors, such as those of an optimiser, for resuming.
+        state: further tensors for resuming, such as the state of an optimiser.
 
     Returns:
         The path of the `.safetensors` file.
 
     Raises:
-        OSError: if the disk is full or the folder cannot be written; names the path. The older pair is unchanged.
+        OSError: if the disk is full or the folder cannot be written; the message names the path. The older pair of
+            files is unchanged.
     """
     target = _with_suffix(path)
-    notes = checkpoint or Checkpoint(network.config)
+    description = checkpoint or Checkpoint(network.config)
     tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
     tensors |= {f"state.{name}": tensor for name, tensor in (state or {}).items()}
     blob = save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     digest = hashlib.sha256(blob).hexdigest()
     version = get_definition(network.game).version
-    about = {"format": FORMAT, "environment": version, "sha256": digest, **asdict(notes)}
-    about["network"] = asdict(network.config)
+    metadata = {"format": FORMAT, "environment": version, "sha256": digest, **asdict(description)}
+    metadata["network"] = asdict(network.config)
     target.parent.mkdir(parents=True, exist_ok=True)
-    replace_files({target: [blob], target.with_suffix(".json"): [json.dumps(about, indent=2).encode()]})
+    replace_files({target: [blob], target.with_suffix(".json"): [json.dumps(metadata, indent=2).encode()]})
     return target
 
 
 def load_checkpoint(
-    path: Path | str, device: torch.device | str = "cpu", game: str = DEFAULT
+    path: Path | str, device: torch.device | str = "cpu", game: str = DEFAULT_GAME
 ) -> tuple[Any, Checkpoint, dict[str, Tensor]]:
     """Load a checkpoint.
 
     Args:
         path: path of a checkpoint, or the name of a known network; see `find_checkpoint`.
         device: the device of the network.
-        game: the game whose networks may be named without a game in front. The game of the loaded network is that of
-            the checkpoint.
+        game: the game of the network, if `path` is a name without a prefix such as `ninetka/`. If `path` is a
+            file or folder, `game` is ignored: the network may be of any game.
 
     Returns:
-        The network, an instance of its game's `Network` on `device`, in evaluation mode; the description; further
-        tensors, on the CPU.
+        A tuple of the network, an instance of its game's `Network` on `device`, in evaluation mode; the metadata; and
+        the further tensors given to `save_checkpoint`, on the CPU.
 
     Raises:
-        ValueError: if a file is missing, truncated, edited, or of another version; names the file and the reason.
+        ValueError: if a file is missing, truncated, edited, or of another version; the message names file and reason.
     """
     target = find_checkpoint(path, game)
-    about, module = _read_about(target.with_suffix(".json"))
-    tensors = _read_tensors(target, str(about["sha256"]))
-    weights = _part(tensors, "network.")
+    metadata, module = _read_metadata(target.with_suffix(".json"))
+    tensors = _read_tensors(target, str(metadata["sha256"]))
+    weights = _select_prefix(tensors, "network.")
     try:
-        notes = {
-            item.name: _typed(about, item.name, item.type) for item in fields(Checkpoint) if item.name != "network"
+        entries = {
+            item.name: _read_entry(metadata, item.name, item.type)
+            for item in fields(Checkpoint)
+            if item.name != "network"
         }
-        checkpoint = Checkpoint(_read_shape(about["network"], module), **notes)
+        checkpoint = Checkpoint(_read_network_config(metadata["network"], module), **entries)
         _check_weights(module.Network, checkpoint.network, weights)
         network = module.Network(checkpoint.network)
         network.load_state_dict(weights)
@@ -116,26 +122,26 @@ def load_checkpoint(
         raise ValueError(
             f"checkpoint {target}: the weights do not fit the network that the JSON describes: {what}"
         ) from None
-    return network.to(device).eval(), checkpoint, _part(tensors, "state.")
+    return network.to(device).eval(), checkpoint, _select_prefix(tensors, "state.")
 
 
-def _typed(about: Mapping[str, Any], name: str, kind: Any) -> Any:
+def _read_entry(metadata: Mapping[str, Any], name: str, kind: Any) -> Any:
     """Return an entry of the JSON; raise `TypeError` if its type does not match the annotation of its field."""
-    wanted, value = int if kind == "int" else dict, about[name]
+    wanted, value = int if kind == "int" else dict, metadata[name]
     if type(value) is not wanted:
-        raise TypeError(f"{name}={shortened(value)}: expected {wanted.__name__}")
+        raise TypeError(f"{name}={short_repr(value)}: expected {wanted.__name__}")
     return value
 
 
-def _read_shape(shape: Any, module: Any) -> Any:
-    """Return the `NetworkConfig` of the JSON; values must have the types of the defaults."""
+def _read_network_config(shape: Any, module: Any) -> Any:
+    """Return the `NetworkConfig` of the JSON; raise `TypeError` if a value does not have the type of its default."""
     if not isinstance(shape, dict):
-        raise TypeError(f"network={shortened(shape)}: expected dict")
+        raise TypeError(f"network={short_repr(shape)}: expected dict")
     config = module.NetworkConfig()
     for name, value in shape.items():
         wanted = type(getattr(config, name, value))
         if type(value) is not wanted:
-            raise TypeError(f"network.{name}={shortened(value)}: expected {wanted.__name__}")
+            raise TypeError(f"network.{name}={short_repr(value)}: expected {wanted.__name__}")
     return module.NetworkConfig(**shape)
 
 
@@ -149,7 +155,7 @@ def _check_weights(network: Callable[[Any], Any], config: Any, weights: Mapping[
 
     def count(module: Any, name: str, parameter: Any) -> None:
         if threading.get_ident() == thread and parameter is not None and next(made) > len(weights):
-            raise ValueError(f"{shortened(config)} has more than the {len(weights)} tensors that are there")
+            raise ValueError(f"{short_repr(config)} has more than the {len(weights)} tensors that are there")
 
     hook = register_module_parameter_registration_hook(count)
     try:
@@ -158,8 +164,8 @@ def _check_weights(network: Callable[[Any], Any], config: Any, weights: Mapping[
     finally:
         hook.remove()
     if expected.keys() != weights.keys():
-        raise ValueError(f"tensors are missing or too many: {shortened(sorted(expected.keys() ^ weights.keys()))}")
-    for name, like in expected.items():  # in the layers' order, since a file's order differs between processes
+        raise ValueError(f"tensors are missing or too many: {short_repr(sorted(expected.keys() ^ weights.keys()))}")
+    for name, like in expected.items():  # the order of the layers is fixed, the order in a file is not
         tensor = weights[name]
         if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
             found, wanted = (f"{each.dtype} of shape {tuple(each.shape)}" for each in (tensor, like))
@@ -168,35 +174,34 @@ def _check_weights(network: Callable[[Any], Any], config: Any, weights: Mapping[
             raise ValueError(f"{name} holds numbers that are not finite")
 
 
-def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
+def find_checkpoint(path: Path | str, game: str = DEFAULT_GAME) -> Path:
     """Return the path of the tensors' file for a path or the name of a known network.
 
-    An existing path has priority: a file, with or without one of the two suffixes, or a folder, which means the
-    checkpoint in it whose name comes last, the newest of a run. Otherwise it must be one of `known_networks`, by its
-    name (`gen-4`) or with its game (`ninetka/gen-4`).
+    An existing path has priority over a name. It is a file, with or without one of the two suffixes, or a folder. A
+    folder means the checkpoint in it whose name sorts last, which is the newest of a run.
 
     Args:
-        path: the path or name.
-        game: the game whose networks may be named without a game in front.
+        path: a path, or the name of one of `known_networks`, such as `gen-4` or, with its game, `ninetka/gen-4`.
+        game: the game of the network, if `path` is a name without a game.
 
     Raises:
-        ValueError: if there is no such checkpoint; names the known networks.
+        ValueError: if there is no such checkpoint; the message names the known networks.
     """
     try:
-        kept = sorted(Path(path).glob("*.safetensors"), key=_in_order)
-        target = kept[-1] if kept else _with_suffix(path)
+        found_files = sorted(Path(path).glob("*.safetensors"), key=_natural_sort_key)
+        target = found_files[-1] if found_files else _with_suffix(path)
         if target.exists() or target.with_suffix(".json").exists():
             return target
     except (OSError, ValueError) as error:  # a name that is too long, a null character, no read permission
         why = error.strerror if isinstance(error, OSError) else error
-        raise ValueError(f"checkpoint {shown(path)}: cannot be read: {why}") from None
+        raise ValueError(f"checkpoint {printable_path(path)}: cannot be read: {why}") from None
     games = sorted((folder.name for folder in SHIPPED.glob("*")), key=lambda owner: (owner != game, owner))
     known = {f"{owner}/{name}": file for owner in games for name, file in known_networks(owner).items()}
     name = target.with_suffix("").as_posix()
     if found := known.get(f"{game}/{name}") or known.get(name):
         return found
     if Path(path).is_dir():
-        raise ValueError(f"checkpoint {shown(path)}: there is none in this folder yet")
+        raise ValueError(f"checkpoint {printable_path(path)}: there is none in this folder yet")
     names = ", ".join(one.removeprefix(f"{game}/") for one in known) or "none"
     what = (
         f"the known ones are {names}"
@@ -204,18 +209,21 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
         else f"{names} come with the package, the others are in the repository's folder networks/: give the path of one"
     )
     raise ValueError(
-        f"checkpoint {shown(target.with_suffix('.json'))}: cannot be read: No such file or directory; {what}"
+        f"checkpoint {printable_path(target.with_suffix('.json'))}: cannot be read: No such file or directory; {what}"
     )
 
 
-def known_networks(game: str = DEFAULT) -> dict[str, Path]:
-    """Return the networks of a game by name, older generations first: all in a clone, otherwise the shipped one."""
+def known_networks(game: str = DEFAULT_GAME) -> dict[str, Path]:
+    """Return the paths of a game's networks by name, older generations first.
+
+    A clone of the repository has all networks, an installed package only the shipped one.
+    """
     paths = [path for folder in (NETWORKS, SHIPPED) for path in (folder / game).glob("*.safetensors")]
-    return {path.stem: path for path in sorted(paths, key=_in_order)}
+    return {path.stem: path for path in sorted(paths, key=_natural_sort_key)}
 
 
-def best_shipped(game: str = DEFAULT) -> Path:
-    """Return the path of the network of a game that is shipped with the package: its best one, the default of `net`.
+def shipped_network(game: str = DEFAULT_GAME) -> Path:
+    """Return the path of a game's shipped network: its best one, which the agent `net` uses by default.
 
     Raises:
         ValueError: if no network is shipped for this game.
@@ -225,7 +233,7 @@ def best_shipped(game: str = DEFAULT) -> Path:
     raise ValueError(f"no trained network is shipped for {game}: give the path of one, such as 'net:runs/quick'")
 
 
-def _in_order(path: Path) -> list[str | int]:
+def _natural_sort_key(path: Path) -> list[str | int]:
     """Return a sort key that compares numbers in the name by value, so gen-9 comes before gen-10."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.stem)]
 
@@ -236,31 +244,33 @@ def _with_suffix(path: Path | str) -> Path:
     return path if path.suffix == ".safetensors" else path.with_name(path.name.removesuffix(".json") + ".safetensors")
 
 
-def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def _select_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _read_about(path: Path) -> tuple[dict[str, Any], Any]:
+def _read_metadata(path: Path) -> tuple[dict[str, Any], Any]:
     """Return the contents of the JSON, and the module with the network of its game."""
-    blob = _read(path)
+    blob = _read_bytes(path)
     try:
-        about = json.loads(blob)
+        metadata = json.loads(blob)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"checkpoint {path}: is not a complete JSON document: {error}") from None
-    if not isinstance(about, dict) or "sha256" not in about:
+    if not isinstance(metadata, dict) or "sha256" not in metadata:
         raise ValueError(f"checkpoint {path}: does not describe a network")
-    if about.get("format") != FORMAT:
-        raise ValueError(f"checkpoint {path}: format is {shortened(about.get('format'))}, this version reads {FORMAT}")
-    version = about.get("environment")
+    if metadata.get("format") != FORMAT:
+        raise ValueError(
+            f"checkpoint {path}: format is {short_repr(metadata.get('format'))}, this version reads {FORMAT}"
+        )
+    version = metadata.get("environment")
     versions = {get_definition(game).version: game for game in games_with_networks()}
     if not isinstance(version, str) or version not in versions:
         known = ", ".join(map(repr, versions))
-        raise ValueError(f"checkpoint {path}: environment is {shortened(version)}, this version reads {known}")
-    return about, network_of(versions[version])
+        raise ValueError(f"checkpoint {path}: environment is {short_repr(version)}, this version reads {known}")
+    return metadata, network_of(versions[version])
 
 
-def _read(path: Path) -> bytes:
-    """Return the bytes of a file; raise `ValueError` if it cannot be read or is not a regular file (/dev/zero)."""
+def _read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file; raise `ValueError` if it is unreadable or not a regular file, like /dev/zero."""
     try:
         if path.exists() and not path.is_file():
             raise ValueError(f"checkpoint {path}: is not a regular file")
@@ -270,7 +280,7 @@ def _read(path: Path) -> bytes:
 
 
 def _read_tensors(path: Path, digest: str) -> dict[str, Tensor]:
-    blob = _read(path)
+    blob = _read_bytes(path)
     if hashlib.sha256(blob).hexdigest() != digest:
         raise ValueError(
             f"checkpoint {path}: its {len(blob)} bytes are not what {path.stem}.json describes (SHA-256 differs): "

@@ -1,4 +1,7 @@
-"""Export a trained network as an ONNX file, for programs without torch."""
+"""Export a trained network as an ONNX file, for programs without torch.
+
+The command `ninetka export` calls `export_onnx`. `checkpoint.py` saves and loads networks for this package.
+"""
 
 from __future__ import annotations
 
@@ -18,42 +21,47 @@ from ninetka_env.core.batch import new_games
 from ninetka_env.core.files import StrPath, replace_file
 from ninetka_env.core.registry import load_variant
 
-OUTPUTS = ("logits", "values", "owners", "score")
-BOARD_AXES = {
+OUTPUT_NAMES = ("logits", "values", "owners", "score")
+DYNAMIC_BOARD_AXES = {
     "planes": {2: "height", 3: "width"},
     "mask": {1: "actions"},
     "logits": {1: "actions"},
     "owners": {1: "targets"},
 }
-"""Dynamic dimensions, other than the first, of a network that plays on boards of any size."""
+"""For networks that play on boards of any size: the dimensions of each input and output that depend on the board size,
+by index, with their names. The first dimension, the number of positions, is dynamic for all networks."""
 
 
 def export_onnx(network: Any, path: StrPath) -> None:
     """Write a network of any game to an ONNX file.
 
-    The inputs are the arrays of `network.encode` that the network uses (9tka networks without relations between slots
-    do not have those), by name, for any number N of positions and any board that the network can play on. The outputs
-    are float32: `logits` (N, A), -1e9 for illegal actions; `values` (N, P), the win probability per relative seat;
-    `owners` (N, T, P + 1), the probability of each final owner per target, relative seats and nobody; `score` (N,), if
-    the network predicts one. See `ninetka_agents.outputs.Outputs`.
+    The inputs have the names of the arrays of `network.encode`. Arrays that the network does not use are left out: a
+    9tka network that is not built with relations between slots has no inputs for them. The number N of positions may
+    vary, and so may the board size if the network can play on several sizes.
+
+    The outputs are float32: `logits` (N, A), -1e9 for illegal actions; `values` (N, P), the win probability per
+    relative seat; `owners` (N, T, P + 1), the probabilities that each target (section, point or node) is owned at the
+    end by each relative seat or, last, by none; `score` (N,), if the network predicts it. See
+    `ninetka_agents.outputs.Outputs`.
 
     Raises:
         ImportError: if the package onnx is missing.
-        OSError: if the file cannot be written; names the path.
+        OSError: if the file cannot be written; the message names the path.
     """
     importlib.import_module("onnx")  # torch imports it only at the end of the export, so check for it first
     examples = network.encode(new_games(load_variant(network.game), np.arange(2, dtype=np.uint64)))
-    plain, file = _Plain(copy.deepcopy(network).cpu().eval(), type(examples)), io.BytesIO()
+    tensor_network, file = _TensorNetwork(copy.deepcopy(network).cpu().eval(), type(examples)), io.BytesIO()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("ignore", torch.jit.TracerWarning)  # type: ignore[attr-defined]  # sizes are not constants
+        warnings.simplefilter("ignore", torch.jit.TracerWarning)  # type: ignore[attr-defined]  # sizes are dynamic
         tensors = tuple(as_tensors(examples))
-        outputs = OUTPUTS[: len(plain(*tensors))]
-        free = BOARD_AXES if isinstance(network, BoardNetwork) else {}
-        axes = {name: {0: "positions", **free.get(name, {})} for name in (*examples._fields, *outputs)}
-        # The older exporter, because the newer one's (`dynamo=True`) file of 9tka's network crashes ONNX Runtime 1.31.
+        outputs = OUTPUT_NAMES[: len(tensor_network(*tensors))]
+        dynamic = DYNAMIC_BOARD_AXES if isinstance(network, BoardNetwork) else {}
+        axes = {name: {0: "positions", **dynamic.get(name, {})} for name in (*examples._fields, *outputs)}
+        # Use the older exporter: for 9tka's network, the newer one (`dynamo=True`) writes a file that crashes ONNX
+        # Runtime 1.31.
         torch.onnx.export(
-            plain,
+            tensor_network,
             tensors,
             file,  # type: ignore[arg-type]  # file objects are accepted
             input_names=list(examples._fields),
@@ -65,7 +73,7 @@ def export_onnx(network: Any, path: StrPath) -> None:
     replace_file(path, [file.getvalue()])
 
 
-class _Plain(nn.Module):
+class _TensorNetwork(nn.Module):
     """Wraps a network so that its inputs and outputs are single tensors."""
 
     def __init__(self, network: Any, kind: type[Any]) -> None:
@@ -74,5 +82,5 @@ class _Plain(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         outputs = self.network(self.kind(*inputs))
-        told = outputs.logits, outputs.values, outputs.owner_logits.softmax(-1)
-        return told if outputs.score is None else (*told, outputs.score)
+        tensors = outputs.logits, outputs.values, outputs.owner_logits.softmax(-1)
+        return tensors if outputs.score is None else (*tensors, outputs.score)

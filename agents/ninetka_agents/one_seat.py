@@ -1,4 +1,7 @@
-"""Entry points of `gymnasium.make` and `make_vec`: one-seat environments with opponents given as specs."""
+"""Entry points of `gymnasium.make` and `make_vec`: one-seat environments with opponents given as specs.
+
+The environments are in `ninetka_env.api.one_seat`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from ninetka_agents.agent import check_plays, make_agent
-from ninetka_agents.parts import parts_of
+from ninetka_agents.agent import check_agent_game, make_agent
+from ninetka_agents.plugins import plugins_of
 from ninetka_env.api.one_seat import OneSeatEnv, OneSeatVectorEnv
 from ninetka_env.core.registry import Variant, load_variant
 
@@ -25,9 +28,9 @@ def one_seat(
 
     Args:
         game: the game's spec, such as `"ninetka"`.
-        seat: the learner's seat, or `"random"` to draw it anew for each game.
-        opponents: a spec for `make_agent` or an agent, for all other seats; or a sequence of n - 1 of them for the
-            seats after the learner's, in turn order; None for the game's default opponent.
+        seat: the learner's seat, or `"random"` to draw a seat for each game.
+        opponents: one spec for `make_agent`, or one agent, for all other seats; or a sequence of n - 1 specs or agents
+            for the seats after the learner's, in turn order; None for the game's default opponent.
         reward: `"win"` or `"score"`.
         render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
         options: options of the game.
@@ -49,16 +52,16 @@ def one_seat_vector(
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
     **options: Any,
 ) -> OneSeatVectorEnv:
-    """Make a vector environment of N such games; see `ninetka_env.api.one_seat.OneSeatVectorEnv`.
+    """Make a vector environment of N one-seat games; see `ninetka_env.api.one_seat.OneSeatVectorEnv`.
 
     Args:
         num_envs: N, the number of games, at least 1.
         game: the game's spec.
         seat: the learner's seat in every game, or `"random"`.
-        opponents: a spec or an agent, or n - 1 of them, as in `one_seat`.
+        opponents: a spec or an agent, or n - 1 specs or agents, as in `one_seat`.
         reward: `"win"` or `"score"`.
         render_mode: None, `"rgb_array"` or `"ansi"`.
-        autoreset_mode: when finished games restart: a member of `gymnasium.vector.AutoresetMode` or its name, such as
+        autoreset_mode: when finished games restart. A member of `gymnasium.vector.AutoresetMode` or its name, such as
             `"NEXT_STEP"`, which Gymnasium's vector observation wrappers require.
         options: options of the game.
 
@@ -71,7 +74,7 @@ def one_seat_vector(
 
 
 def _variant(game: str, options: dict[str, Any]) -> Variant:
-    """Return the variant; for an unknown option, the error message also suggests the options of the environment."""
+    """Return the variant; the error message for an unknown option also suggests the options of the environment."""
     definition = load_variant(game).definition
     for name in options:
         definition.option(name, others=("seat", "opponents", "reward", "render_mode"))
@@ -79,21 +82,21 @@ def _variant(game: str, options: dict[str, Any]) -> Variant:
 
 
 def make_opponents(opponents: Any, variant: Variant) -> Any:
-    """Make agents from specs, one agent for equal specs; other objects are returned unchanged.
+    """Convert specs to agents; equal specs give one agent. Other objects are returned unchanged.
 
     Raises:
         ValueError: if a spec is wrong, or an agent plays another game.
     """
     name = variant.definition.name
     if opponents is None:
-        opponents = parts_of(name).yardstick
+        opponents = plugins_of(name).default_opponent
     if isinstance(opponents, str):
         return make_agent(opponents, name)
     if not isinstance(opponents, Sequence):
-        check_plays(opponents, name)
+        check_agent_game(opponents, name)
         return opponents
     for one in opponents:
         if not isinstance(one, str):
-            check_plays(one, name)
+            check_agent_game(one, name)
     made = {one: make_agent(one, name) for one in opponents if isinstance(one, str)}
     return [made[one] if isinstance(one, str) else one for one in opponents]

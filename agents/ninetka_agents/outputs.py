@@ -1,8 +1,8 @@
 """The interface that training and play require of a network of any game, and its outputs.
 
-The module named by `ninetka_agents.parts.Parts.network` has two classes. `NetworkConfig`, a frozen dataclass with
-defaults, is the shape of a network; it raises `ValueError` for a shape that cannot be built. `Network(config)` is a
-torch module with
+The module named by `ninetka_agents.plugins.GamePlugins.network` has two classes. `NetworkConfig`, a frozen dataclass
+with defaults, is the shape of a network; it raises `ValueError` for a shape that cannot be built. `Network(config)` is
+a torch module with
 
 - `game`, the name of its game; `config`; `device`, the device of its weights; `bf16`, whether searches may evaluate it
   in bfloat16 if the device supports that in hardware;
@@ -11,10 +11,11 @@ torch module with
   point of view of the seats to move. It raises `ValueError` for states that cannot share a batch;
 - `forward(inputs)`, which returns `Outputs`; the inputs are those of `encode` as tensors on the network's device (see
   `as_tensors`);
-- `judge(games)`, which does both;
-- `turned(inputs, policy, owners, turns)`, which transforms each training example by its own symmetry of the board. Its
-  arguments are the arrays of `encode`, a policy (B, A), owners (B, T), and the (B,) symmetries, numbers below the
-  attribute `symmetries`. `symmetries` is 1 for a network without symmetries.
+- `evaluate(games)`, which calls `encode` and `forward`;
+- `num_symmetries`, the number of symmetries of the board; 1 for a network without symmetries;
+- `apply_symmetries(inputs, policy, owners, indices)`, which transforms each training example by its own symmetry of the
+  board. Its arguments are the arrays of `encode`, a policy (B, A), owners (B, T), and (B,) indices of symmetries, below
+  `num_symmetries`. It returns the transformed inputs, policy and owners.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import torch
 from torch import Tensor
 
 MASKED = -1e9
-"""Logit of an impossible outcome: its probability is 0, and as it is finite, no gradient becomes nan."""
+"""Logit of an impossible outcome: its probability becomes 0. It is finite, so that no gradient becomes nan."""
 
 
 class Outputs(NamedTuple):
@@ -42,7 +43,7 @@ class Outputs(NamedTuple):
     and a draw, `MASKED` in games without draws."""
     owner_logits: Tensor
     """(B, T, P + 1) float32: logits of the final owner of each target (`ninetka_env.core.verbs.write_targets`): each
-    relative seat, and nobody."""
+    relative seat, then no owner."""
     score: Tensor | None = None
     """(B,) float32: the expected final lead in points, own score minus the best other; None if not predicted."""
 
@@ -55,7 +56,7 @@ class Outputs(NamedTuple):
 
 
 def as_tensors(arrays: tuple[Any, ...], device: torch.device | str = "cpu") -> Any:
-    """Return a NamedTuple of numpy arrays as one of tensors on a device; on the CPU the data is not copied."""
+    """Convert the arrays of a NamedTuple to tensors on a device; on the CPU the data is not copied."""
     kind: Any = type(arrays)
     return kind(*(torch.from_numpy(array).to(device) for array in arrays))
 
@@ -63,8 +64,8 @@ def as_tensors(arrays: tuple[Any, ...], device: torch.device | str = "cpu") -> A
 # Layers that the networks of all games use
 
 
-class _Max(torch.autograd.Function):
-    """The maximum over dimension 1; the gradient is divided equally among several maxima.
+class _MaxOverTokens(torch.autograd.Function):
+    """The maximum over dimension 1; the gradient is divided equally among equal maxima.
 
     `Tensor.amax` computes the same, but its backward pass takes five times as long on a CPU.
     """
@@ -82,16 +83,19 @@ class _Max(torch.autograd.Function):
         return here * (gradients[0] / here.sum(1))[:, None]
 
 
-def pools(tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean and maximum over dimension 1 (on a CPU, `Tensor.mean` takes ten times as long as a sum)."""
-    most: Tensor = _Max.apply(tokens) if torch.is_grad_enabled() else tokens.amax(1)  # type: ignore[no-untyped-call]
-    return tokens.sum(1) / tokens.shape[1], most
+def mean_and_max(tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and maximum over dimension 1.
+
+    The mean is computed from a sum, because `Tensor.mean` takes ten times as long on a CPU.
+    """
+    maximum: Tensor = _MaxOverTokens.apply(tokens) if torch.is_grad_enabled() else tokens.amax(1)  # type: ignore[no-untyped-call]
+    return tokens.sum(1) / tokens.shape[1], maximum
 
 
 def expected_counts(owner_logits: Tensor) -> Tensor:
-    """Return (B, 2 * (P + 1)): mean and variance of the number of targets each relative seat, and nobody, will own.
+    """Return the means, then the variances, of the number of targets per owner, (B, 2 * (P + 1)).
 
-    These counts decide who wins. Without this shortcut, the value head hardly learns to count the predicted owners.
+    These counts decide the winner. Without them as inputs, the value head hardly learns to count the predicted owners.
 
     Args:
         owner_logits: (B, T, P + 1), see `Outputs`.

@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-BESIDE = ("torch", "gymnasium", "pettingzoo", "numpy")
+OTHER_PACKAGES = ("torch", "gymnasium", "pettingzoo", "numpy")
 """Packages whose versions are written in addition to the trainer's."""
 
 
@@ -49,17 +49,19 @@ class Guide:
             for block in self.blocks("python"):
                 self._call([str(self.folder / "bin" / "python"), "-c", block], Path(empty))
 
-    def tried(self) -> dict[str, str]:
-        """Return the installed versions of Python, the trainer and the packages in `BESIDE`."""
-        names = [*self.trainers, *BESIDE]
+    def installed_versions(self) -> dict[str, str]:
+        """Return the installed versions of Python, the trainer and the packages in `OTHER_PACKAGES`."""
+        names = [*self.trainers, *OTHER_PACKAGES]
         program = "import sys, importlib.metadata as m; print(sys.version.split()[0], *map(m.version, sys.argv[1:]))"
-        said = self._call([str(self.folder / "bin" / "python"), "-c", program, *names], ROOT)
-        return dict(zip(["Python", *names], said.split(), strict=True))
+        output = self._call([str(self.folder / "bin" / "python"), "-c", program, *names], ROOT)
+        return dict(zip(["Python", *names], output.split(), strict=True))
 
     def write(self, versions: dict[str, str], day: str) -> None:
         """Write the date and the versions to the page and to the table in `index.md`."""
-        told = ", ".join(f"{name} {version.split('+')[0]}" for name, version in versions.items())
-        self.page.write_text(re.sub(r"^Tried .*$", f"Tried {day} with {told}.", self.text, flags=re.M), "utf-8")
+        versions_text = ", ".join(f"{name} {version.split('+')[0]}" for name, version in versions.items())
+        self.page.write_text(
+            re.sub(r"^Tried .*$", f"Tried {day} with {versions_text}.", self.text, flags=re.M), "utf-8"
+        )
         index, trainer = HERE / "index.md", self.trainers[0] if self.trainers else "torch"
         cells = f" {trainer} {versions[trainer].split('+')[0]} | {versions['Python']} | {day} |"
         row = rf"^(\| \[[^]]*\]\({self.name}\.md\) \|)[^|]*\|[^|]*\|[^|]*\|"
@@ -84,19 +86,19 @@ def main(names: list[str]) -> int:
     day, rows = datetime.datetime.now(datetime.UTC).date().isoformat(), []
     for name in names or pages:
         print(f"== {name}", flush=True)
-        guide, begin = Guide(name), time.perf_counter()
+        guide, start = Guide(name), time.perf_counter()
         try:
             guide.run()
-            versions = guide.tried()
+            versions = guide.installed_versions()
             guide.write(versions, day)
-            told = "ok"
+            outcome = "ok"
         except subprocess.CalledProcessError as error:
-            versions, told = {}, f"FAILED ({error.returncode})"
-        rows.append((name, told, f"{time.perf_counter() - begin:.0f} s", ", ".join(map(" ".join, versions.items()))))
+            versions, outcome = {}, f"FAILED ({error.returncode})"
+        rows.append((name, outcome, f"{time.perf_counter() - start:.0f} s", ", ".join(map(" ".join, versions.items()))))
     print()
     for row in rows:
         print("{:<12} {:<11} {:>6}  {}".format(*row))
-    return int(any(told != "ok" for _, told, *_ in rows))
+    return int(any(outcome != "ok" for _, outcome, *_ in rows))
 
 
 if __name__ == "__main__":

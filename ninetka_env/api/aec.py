@@ -1,6 +1,6 @@
-"""PettingZoo AEC environment for every game: the seats are the agents `player_0` .. `player_{n-1}`.
+"""PettingZoo AEC environment for any game: seats are the agents `player_0` .. `player_{n-1}`.
 
-Users make it with `env` or `raw_env` of a game's module, such as `ninetka_env.ninetka_v0`.
+Create it with `env` or `raw_env` of a game's module, such as `ninetka_env.ninetka_v0`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from gymnasium.spaces import Box, Dict, Discrete
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper, TerminateIllegalWrapper
 
-from ninetka_env.api.screen import RENDER_MODES, Screen
-from ninetka_env.core.batch import begin, codes_of
-from ninetka_env.core.chance import make_streams
+from ninetka_env.api.rendering import RENDER_MODES, Renderer
+from ninetka_env.core.batch import option_codes, restart_games
 from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_choice
 from ninetka_env.core.outcome import REWARDS
+from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.verbs import Records, write_legal_mask, write_observation
+from ninetka_env.core.verbs import StateArray, write_legal_mask, write_observation
 
 Observation = dict[str, npt.NDArray[np.int8]]
 
@@ -56,7 +56,7 @@ class GameAEC(AECEnv[str, Observation, int]):
         super().__init__()
         self.variant = variant
         self._reward = check_choice("reward", reward, REWARDS)
-        self._screen = Screen(render_mode)
+        self._renderer = Renderer(render_mode)
         self.render_mode = render_mode
         self.metadata = {
             "name": variant.definition.version,
@@ -68,7 +68,7 @@ class GameAEC(AECEnv[str, Observation, int]):
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self.observation_spaces = {agent: observation_space(variant) for agent in self.possible_agents}
         self.action_spaces = {agent: Discrete(variant.num_actions) for agent in self.possible_agents}
-        self._codes = codes_of(variant, 1)
+        self._codes = option_codes(variant, 1)
         self._streams = make_streams(None)
 
     game: Game
@@ -86,13 +86,13 @@ class GameAEC(AECEnv[str, Observation, int]):
         """Start a new game.
 
         Args:
-            seed: seed of the random stream for what is drawn before the first turn; None continues the stream.
+            seed: seed of the random stream, which is used for random starts; None continues the stream.
             options: ignored.
         """
         if seed is not None:
             self._streams = make_streams(seed)
         self.game = self.variant.game_class(np.zeros(1, self.variant.dtype))
-        begin(self.game.records, _FIRST, self._codes, self._streams)
+        restart_games(self.game.records, _FIRST, self._codes, self._streams)
         self.agents = self.possible_agents.copy()
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -146,11 +146,11 @@ class GameAEC(AECEnv[str, Observation, int]):
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
         """Return the board as text (`ansi`) or as an (H, W, 3) uint8 picture (`rgb_array`), or show it (`human`)."""
-        return self._screen.draw(self.game)
+        return self._renderer.render(self.game)
 
     def close(self) -> None:
         """Close the window, if there is one."""
-        self._screen.close()
+        self._renderer.close()
 
 
 _FIRST = np.zeros(1, np.int64)
@@ -158,12 +158,12 @@ _FIRST = np.zeros(1, np.int64)
 
 @jit
 def _observe(
-    games: Records, viewer: int, going_on: bool, planes: npt.NDArray[np.int8], mask: npt.NDArray[np.int8]
+    games: StateArray, viewer: int, is_running: bool, planes: npt.NDArray[np.int8], mask: npt.NDArray[np.int8]
 ) -> None:
     """Write planes and mask of game 0 for `viewer`; the mask is zero unless `viewer` is to move."""
     game = games[0]
     write_observation(game, viewer, planes)
-    if viewer == game.to_move and going_on:
+    if viewer == game.to_move and is_running:
         write_legal_mask(game, mask)
     else:
         mask[:] = 0
@@ -181,10 +181,10 @@ def wrapped(bare: GameAEC) -> OrderEnforcingWrapper[str, Observation, int]:
     return OrderEnforcingWrapper(_AssertOutOfBounds(_TerminateIllegal(bare, illegal_reward=-1)))
 
 
-class _ShortWay:
-    """Mixin that forwards the attributes which every step reads to the wrapped environment.
+class _DirectAttributes:
+    """Mixin with properties for the attributes that every step reads from the wrapped environment.
 
-    PettingZoo's wrappers forward attributes by `__getattr__` after a failed look-up in each wrapper, which takes longer
+    PettingZoo's wrappers forward attributes by `__getattr__` after a failed look-up in each wrapper. This takes longer
     than a step of the game.
     """
 
@@ -197,14 +197,14 @@ class _ShortWay:
     _cumulative_rewards = property(attrgetter("env._cumulative_rewards"))
 
 
-class _TerminateIllegal(_ShortWay, TerminateIllegalWrapper[str, Observation, int]):
+class _TerminateIllegal(_DirectAttributes, TerminateIllegalWrapper[str, Observation, int]):
     def step(self, action: int | None) -> None:
-        """Step; do not check the action after `resign` or `forfeit`, because then no action is legal."""
+        """Play `action`; after `resign` or `forfeit`, do not check it, because no action is legal."""
         if self.env.game.event is None:
             super().step(action)
         else:
             self.env.step(action)
 
 
-class _AssertOutOfBounds(_ShortWay, AssertOutOfBoundsWrapper[str, Observation, int]):
+class _AssertOutOfBounds(_DirectAttributes, AssertOutOfBoundsWrapper[str, Observation, int]):
     pass

@@ -1,4 +1,7 @@
-"""Observations and action masks of given states, the same as in the environments, as input of a network."""
+"""Observations and action masks of given states, for agents with a network; the same as in the environments.
+
+Start reading at `observe`. `observation.py` of each game writes the planes.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +10,25 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.batch import as_records, new_games
-from ninetka_env.core.chance import make_streams
+from ninetka_env.core.batch import as_states, new_games
 from ninetka_env.core.jit import jit
+from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.verbs import Records, write_legal_mask, write_observation
+from ninetka_env.core.verbs import StateArray, write_legal_mask, write_observation
 
 Int8s = npt.NDArray[np.int8]
 
 
-class Observed(NamedTuple):
+class Observations(NamedTuple):
     """Observations and masks of N positions, as seen by the seats to move."""
 
     observations: Int8s
-    """(N, C, H, W) int8, as `vector_env(...).observations`."""
+    """(N, C, H, W) int8, in the format of `vector_env(...).observations`."""
     action_mask: Int8s
     """(N, num_actions) int8: 1 for legal actions; all 0 where a game is over."""
 
 
-def observe(games: Records, variant: Variant) -> Observed:
+def observe(games: StateArray, variant: Variant) -> Observations:
     """Return observations and masks of the seats to move, in new arrays.
 
     An agent can call this in `act` to get the input of its network.
@@ -39,16 +42,16 @@ def observe(games: Records, variant: Variant) -> Observed:
         ValueError: if `games` is not an (N,) state array, or the states belong to another variant; the message names
             the first option that differs.
     """
-    games = _checked(games, variant)
+    games = _check_states(games, variant)
     observations = np.empty((len(games), *variant.sizes.planes), np.int8)
     action_mask = np.zeros((len(games), variant.num_actions), np.int8)
     _observe_all(games, observations.reshape(len(games), int(np.prod(variant.sizes.planes))), action_mask)
-    return Observed(observations, action_mask)
+    return Observations(observations, action_mask)
 
 
-def _checked(games: Records, variant: Variant) -> Records:
+def _check_states(games: StateArray, variant: Variant) -> StateArray:
     """Return the states in the form for compiled code; raise `ValueError` if they store options of another variant."""
-    games = as_records(games)
+    games = as_states(games)
     if games.dtype != variant.dtype:
         raise ValueError(f"states of another game or board size: expected states of {variant}")
     expected = new_games(variant, make_streams(0))
@@ -59,7 +62,7 @@ def _checked(games: Records, variant: Variant) -> Records:
 
 
 @jit
-def _observe_all(games: Records, observations: Int8s, action_mask: Int8s) -> None:
+def _observe_all(games: StateArray, observations: Int8s, action_mask: Int8s) -> None:
     for index in range(len(games)):
         write_observation(games[index], games[index].to_move, observations[index])
         write_legal_mask(games[index], action_mask[index])

@@ -19,26 +19,27 @@ from ninetka_env.api.records import (
     FORMAT,
     PASSED,
     GameRecord,
-    event_of,
     format_record,
     heading,
-    line_of,
-    move_lines,
+    moves_line_index,
+    moves_line_names,
     option_key,
+    parse_event,
+    parse_stated_result,
     result_text,
-    stated_of,
 )
-from ninetka_env.api.screen import render_ansi
-from ninetka_env.core.files import StrPath, is_special, naming, replace_file
+from ninetka_env.api.rendering import render_ansi
+from ninetka_env.core.files import StrPath, is_special, path_in_errors, replace_file
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.options import Choice, Option
 from ninetka_env.core.registry import Definition, Variant, get_definition
 from ninetka_env.core.sgf import read_sgf, sgf_text
-from ninetka_env.core.text import MAX_LINE, TAG, quote
+from ninetka_env.core.text import MAX_LINE_LENGTH, TAG_PATTERN, quote
 
 _RESULT = rb"result: [^(]*; (?:[^(]* wins|drawn)(?: \(stated: .*\))?"
 _STATED_RESULT = rb"result: [^(;]*, as stated \(.*\); counted: .*"
-"""The last line of a game in a file. The second form is complete only with a line feed, because it ends with scores."""
+"""Patterns of the last line of a game in a file, without and with a stated winner. A line with a stated winner ends
+with scores, which could be cut off. The line is complete only if a line feed follows."""
 
 
 def write_records(target: StrPath | IO[str], records: Iterable[GameRecord], *, append: bool = False) -> int:
@@ -57,7 +58,8 @@ def write_records(target: StrPath | IO[str], records: Iterable[GameRecord], *, a
 
     Raises:
         OSError: if the path cannot be written; the message names it.
-        ValueError: if a record is wrong (see `format_record`), or if `append` is true and the file ends inside a game.
+        ValueError: if a record cannot be written (see `format_record`), or if `append` is True and the file ends inside
+            a game.
     """
     if not isinstance(target, (str, os.PathLike)):
         count = 0
@@ -74,7 +76,7 @@ def _is_sgf(path: StrPath) -> bool:
     return os.fspath(path).lower().endswith(".sgf")
 
 
-def check_form(path: StrPath, variant: Variant) -> None:
+def check_format(path: StrPath, variant: Variant) -> None:
     """Raise `ValueError` if games of a variant cannot be written in the format that the path's suffix selects."""
     if _is_sgf(path):
         sgf_text(GameRecord(variant, (), (), 0))
@@ -87,15 +89,15 @@ def _texts(records: Iterable[GameRecord], *, as_sgf: bool = False) -> Iterator[s
 
 
 def _append(path: Path, records: Iterable[GameRecord]) -> int:
-    """Append games, each in one write; remove what a failed write has written."""
-    with naming(path):
+    """Append each game with one write and return the number of games; undo a write that fails."""
+    with path_in_errors(path):
         file = path.open("ab+", buffering=0)
     count = 0
     with file:
-        gap = _gap(file, path)
+        separator = _separator(file, path)
         for count, text in enumerate(_texts(records, as_sgf=_is_sgf(path)), 1):
-            data = (gap + text if count == 1 else text).encode()
-            with naming(path):
+            data = (separator + text if count == 1 else text).encode()
+            with path_in_errors(path):
                 end = file.seek(0, os.SEEK_END)
                 try:
                     if file.write(data) != len(data):
@@ -106,14 +108,14 @@ def _append(path: Path, records: Iterable[GameRecord]) -> int:
     return count
 
 
-def _gap(file: IO[bytes], path: Path) -> str:
-    """Return the line feeds to write between the games of a file and the next game.
+def _separator(file: IO[bytes], path: Path) -> str:
+    """Return the line feeds to write before a game that is appended to the games of a file.
 
     Raises:
         ValueError: if the file ends inside a game.
     """
     size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - MAX_LINE))
+    file.seek(max(0, size - MAX_LINE_LENGTH))
     tail = file.read()
     if not tail.strip():
         return ""
@@ -142,7 +144,7 @@ def read_records(source: StrPath | IO[str]) -> Iterator[GameRecord]:
         with Path(source).open(encoding="utf-8-sig", errors="surrogateescape") as file:
             yield from read_records(file)
         return
-    lines = _Lines(source)
+    lines = _LineReader(source)
     while lines.skip_blank():
         yield _read_record(lines)
 
@@ -155,7 +157,7 @@ def _read_sgf(path: Path) -> Iterator[GameRecord]:
             raise ValueError(f"{path}: {error}") from None
 
 
-class _Lines:
+class _LineReader:
     """Reads the lines of a text file, counts them, and allows one line of lookahead: `next`."""
 
     def __init__(self, file: IO[str]) -> None:
@@ -167,11 +169,11 @@ class _Lines:
 
     def _advance(self) -> None:
         """Read the next line into `next`; None after the last line."""
-        text = self._file.readline(MAX_LINE + 1)
+        text = self._file.readline(MAX_LINE_LENGTH + 1)
         self.number += 1
         self.next = text.rstrip() if text else None
-        if len(text) > MAX_LINE:
-            self.fail(f"expected at most {MAX_LINE} characters in a line")
+        if len(text) > MAX_LINE_LENGTH:
+            self.fail(f"expected at most {MAX_LINE_LENGTH} characters in a line")
         if self.next is not None and not self.next.isprintable():
             self.fail(f"expected printable text in UTF-8, found {quote(self.next)}")
 
@@ -193,8 +195,8 @@ class _Lines:
         raise ValueError(f"{self._name}, line {number or self.number}: {message}")
 
 
-def _read_record(lines: _Lines) -> GameRecord:
-    """Read the game that starts in the next line."""
+def _read_record(lines: _LineReader) -> GameRecord:
+    """Read the game record that starts in the next line."""
     first = lines.number
     if lines.next != FORMAT:
         lines.fail(f"expected {FORMAT!r}, found {quote(lines.next or '')}")
@@ -202,12 +204,12 @@ def _read_record(lines: _Lines) -> GameRecord:
     definition = _read_game(lines)
     variant, tags = _read_tags(lines, first, definition)
     record = _read_drawn(lines, first, GameRecord(variant, (), (), 0, tags=tags))
-    moves = _Moves(lines, first, record)
+    moves = _MoveReader(lines, first, record)
     last = moves.read_all()
     number = lines.number
     result = " ".join(word for _, word in _words(lines, first, "result", ()))
-    moves.end_by(event_of(result, record.seats), number, last)
-    stated = stated_of(result) if moves.game.event is None else ""
+    moves.apply_event(parse_event(result, record.seats), number, last)
+    stated = parse_stated_result(result) if moves.game.event is None else ""
     record = replace(record, actions=tuple(moves.actions), event=moves.game.event, stated=stated)
     record = record.with_result(moves.game)
     if result != result_text(record):
@@ -217,7 +219,7 @@ def _read_record(lines: _Lines) -> GameRecord:
     return record
 
 
-def _read_game(lines: _Lines) -> Definition:
+def _read_game(lines: _LineReader) -> Definition:
     """Read the line `game` and return the definition that it names."""
     if not (lines.next or "").startswith("game: "):
         lines.fail(f"expected 'game: ...', found {quote(lines.next or '')}")
@@ -229,10 +231,11 @@ def _read_game(lines: _Lines) -> Definition:
     return definition
 
 
-def _words(lines: _Lines, first: int, name: str, folded: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the words of the line `name`, each with its line number; the next line must be that line.
+def _words(lines: _LineReader, first: int, name: str, folded: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Read the line with the key `name`, which must be the next line; yield each word with its line number.
 
-    If `name` is one of `folded`, include the indented lines that continue it.
+    If `name` is one of `folded`, include the indented lines that continue the line. Error messages name line `first`,
+    the first line of the game.
     """
     if not lines.next:
         lines.fail(f"the game that begins in line {first} is cut off: expected '{name}: ...'")
@@ -245,14 +248,17 @@ def _words(lines: _Lines, first: int, name: str, folded: Iterable[str]) -> Itera
         yield from ((number, word) for word in line.split())
 
 
-def _read_tags(lines: _Lines, first: int, definition: Definition) -> tuple[Variant, dict[str, str]]:
-    """Read options and tags up to the moves; the line `game` has been read and must not be repeated."""
+def _read_tags(lines: _LineReader, first: int, definition: Definition) -> tuple[Variant, dict[str, str]]:
+    """Read the lines between `game` and the moves; return the variant with the options read, and the tags.
+
+    Fail if a key is repeated or an option is missing.
+    """
     options = {option_key(one): one for one in definition.options}
-    names = definition.stages if definition.stages_follow else ("moves",)
+    names = definition.stages if definition.stages_in_order else ("moves",)
     values: dict[str, Any] = {}
     tags: dict[str, str] = {}
     while lines.next and not lines.next.startswith(f"{names[0]}:"):
-        match = TAG.fullmatch(lines.next)
+        match = TAG_PATTERN.fullmatch(lines.next)
         if not match:
             lines.fail(f"expected 'key: text' or '{names[0]}: ...', found {quote(lines.next)}")
         key, text = match[1], match[2] or ""
@@ -265,31 +271,34 @@ def _read_tags(lines: _Lines, first: int, definition: Definition) -> tuple[Varia
                 values[key] = options[key].parse(text)
             except ValueError:
                 one_of = "one of " * isinstance(options[key], Choice)
-                lines.fail(f"{key}: {quote(text)}: expected {one_of}{_spelled(options[key], ', ')}")
+                lines.fail(f"{key}: {quote(text)}: expected {one_of}{_allowed_values(options[key], ', ')}")
         else:
             tags[key] = text
         lines.take()
     for key, option in options.items():
         if key not in values:
-            lines.fail(f"the game that begins in line {first} lacks '{key}: {_spelled(option, '|')}'")
+            lines.fail(f"the game that begins in line {first} lacks '{key}: {_allowed_values(option, '|')}'")
     try:
         return definition.variant(**{options[key].name: value for key, value in values.items()}), tags
     except ValueError as error:
         lines.fail(str(error))
 
 
-def _spelled(option: Option, between: str) -> str:
-    """Return the allowed values of an option as a record writes them, for messages."""
+def _allowed_values(option: Option, between: str) -> str:
+    """Return the allowed values of an option as a record writes them, for messages; `between` separates choices."""
     return between.join(map(str, option.values)) if isinstance(option, Choice) else option.allowed
 
 
-def _read_drawn(lines: _Lines, first: int, record: GameRecord) -> GameRecord:
-    """Read what was drawn at random before the first turn, if the variant draws; it fills the first line of moves."""
-    count = record.variant.sizes.drawn
+def _read_drawn(lines: _LineReader, first: int, record: GameRecord) -> GameRecord:
+    """Read the actions drawn at random before the first turn and return the record with these actions.
+
+    The actions fill the first line of moves. For a variant without random draws, return the record unchanged.
+    """
+    count = record.variant.sizes.num_drawn
     if not count:
         return record
     start: Game = record.variant.game_class.start(record.variant, 0)
-    names = move_lines(record.variant)
+    names = moves_line_names(record.variant)
     words = list(islice(_words(lines, first, names[0], names), 2 * count))
     try:
         record = replace(record, drawn=tuple(start.action_index(word) for _, word in words))
@@ -299,18 +308,18 @@ def _read_drawn(lines: _Lines, first: int, record: GameRecord) -> GameRecord:
     return record
 
 
-class _Moves:
+class _MoveReader:
     """Plays the moves of a record as they are read."""
 
-    def __init__(self, lines: _Lines, first: int, record: GameRecord) -> None:
+    def __init__(self, lines: _LineReader, first: int, record: GameRecord) -> None:
         self._lines, self._first = lines, first
-        self._names = move_lines(record.variant)
+        self._names = moves_line_names(record.variant)
         self._drawn = bool(record.drawn)
         self.game = record.start()
         self.actions: list[int] = []
 
     def read_all(self) -> int:
-        """Play all lines of moves; return the number of the last line that the game has reached."""
+        """Play all lines of moves; return the number of the last line that belongs to a stage reached by the game."""
         last = self._lines.number
         for place, name in enumerate(self._names):
             if not (place == 0 and self._drawn):  # the drawn actions, which fill this line, have been read
@@ -318,30 +327,35 @@ class _Moves:
         return last
 
     def _read(self, name: str, place: int, last: int) -> int:
-        number, owed = self._lines.number, 0
-        behind = not self.game.is_over and line_of(self.game) < place  # an event may end a game before this line
+        number, expected_passes = self._lines.number, 0
+        is_early = (
+            not self.game.is_over and moves_line_index(self.game) < place
+        )  # an event may end a game before this line
         for number, word in _words(self._lines, self._first, name, self._names):
-            if behind:
+            if is_early:
                 self.fail_unfinished(last)
-            if owed or word == PASSED:
-                if not owed or word != PASSED:
+            if expected_passes or word == PASSED:
+                if not expected_passes or word != PASSED:
                     self._fail(f"expected {'a move' if word == PASSED else PASSED}, found {quote(word)}", number)
-                owed -= 1
+                expected_passes -= 1
                 continue
-            if self.game.is_over or line_of(self.game) != place:
+            if self.game.is_over or moves_line_index(self.game) != place:
                 self._fail(f"expected no more moves in phase {name.upper()}, found {quote(word)}", number)
             try:
                 self.actions.append(self.game.action_index(word))
                 self.game.play(self.actions[-1])
             except ValueError as error:
                 self._fail(str(error), number)
-            owed = len(self.game.passed)
-        if owed:
+            expected_passes = len(self.game.passed)
+        if expected_passes:
             self.fail_unfinished(number, PASSED)
-        return last if behind else number
+        return last if is_early else number
 
-    def end_by(self, event: Event | None, number: int, last: int) -> None:
-        """End the game by `event`, which line `number` names; if it is None, the game must be over."""
+    def apply_event(self, event: Event | None, number: int, last: int) -> None:
+        """End the game by `event`; without an event, raise `ValueError` unless the game is over.
+
+        Errors name line `number`, which contains the event, or line `last`, which contains the last move.
+        """
         if event is not None:
             try:
                 self.game.forfeit(event.seat, event.kind)
@@ -353,7 +367,7 @@ class _Moves:
     def fail_unfinished(self, number: int, expected: str = "") -> NoReturn:
         """Raise the error of an incomplete game; `number` is the line where more was expected."""
         expected = expected or " ".join(map(self.game.action_name, self.game.legal_actions().tolist()))
-        name = self._names[min(line_of(self.game), len(self._names) - 1)]
+        name = self._names[min(moves_line_index(self.game), len(self._names) - 1)]
         self._fail(f"phase {name.upper()} is cut off: expected one more of {expected}", number)
 
     def _fail(self, message: str, number: int) -> NoReturn:
@@ -363,26 +377,27 @@ class _Moves:
 # Selecting and printing games
 
 
-def find_record(path: StrPath, game: int = 1) -> GameRecord:
-    """Return the game number `game` of a file, counted from 1.
+def find_record(path: StrPath, number: int = 1) -> GameRecord:
+    """Return game `number` of a file, counted from 1.
 
     Raises:
         OSError: if the path cannot be read.
-        ValueError: if the file has no such game, or a game up to it is not valid; see `read_records`.
+        ValueError: if the file has no such game, or this game or an earlier game is not valid; see `read_records`.
     """
     count = 0
     for count, record in enumerate(read_records(path), 1):
-        if count == game:
+        if count == number:
             return record
-    raise ValueError(f"{os.fspath(path)}: there is no game {game}; the file has {count} games, counted from 1")
+    raise ValueError(f"{os.fspath(path)}: there is no game {number}; the file has {count} games, counted from 1")
 
 
 def position_at(record: GameRecord, ply: int | None = None) -> Game:
-    """Return the position of a game after `ply` plies, counted as `Game.ply` does; None: the last one.
+    """Return the position of a game after `ply` plies, counted as `Game.ply` does; None returns the last position.
+
+    The first position is the start position. If it results from random draws, its ply counts the draws.
 
     Raises:
-        ValueError: if the game has no such ply; the message gives the range of plies. There are no positions between
-            stones that are drawn at random.
+        ValueError: if the game has no such ply; the message gives the range of plies.
     """
     position = None
     for game in record.replay():

@@ -1,6 +1,6 @@
-"""Vector environment for self-play, for every game: compiled code steps many games at once on preallocated arrays.
+"""Vector environment for self-play in any game: compiled code steps many games at once on preallocated arrays.
 
-Users make it with `vector_env` of a game's module, such as `ninetka_env.ninetka_v0`.
+Create it with `vector_env` of a game's module, such as `ninetka_env.ninetka_v0`.
 """
 
 from __future__ import annotations
@@ -17,31 +17,39 @@ from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode
 
 from ninetka_env.api.aec import observation_space
-from ninetka_env.core.batch import Endings, begin, bytes_per_game, codes_of, first_illegal, make_endings, write_ending
-from ninetka_env.core.chance import Streams, make_streams
+from ninetka_env.core.batch import (
+    GameOutcomes,
+    bytes_per_game,
+    first_illegal,
+    make_outcomes,
+    option_codes,
+    restart_games,
+    write_outcome,
+)
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_actions, check_choice, check_count, check_memory
 from ninetka_env.core.outcome import REWARDS, UNFINISHED
+from ninetka_env.core.random_streams import Streams, make_streams
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.threads import (
-    DONE,
-    PAUSES,
+    DONE_COUNTER,
+    PAUSES_BEFORE_SLEEP,
     Control,
     ThreadTeam,
-    add,
+    atomic_add,
+    atomic_load,
     claim,
     close_shares,
-    look,
+    default_num_threads,
+    has_unclaimed,
     make_control,
-    most_threads,
     open_shares,
     pause,
-    waits,
 )
 from ninetka_env.core.verbs import (
-    Codes,
-    Record,
-    Records,
+    OptionCodes,
+    State,
+    StateArray,
     is_over,
     play,
     stage,
@@ -54,27 +62,27 @@ from ninetka_env.core.verbs import (
 Actions = npt.NDArray[np.int64]
 Int8s = npt.NDArray[np.int8]
 
-CHUNK = 64
+CHUNK_SIZE = 64
 """Number of games that a thread claims at a time."""
-GAMES_PER_THREAD = 512
-"""Minimum number of games per thread; with fewer games another thread does not make a step faster."""
+MIN_GAMES_PER_THREAD = 512
+"""Minimum number of games per thread; with fewer games per thread, an additional thread does not make a step faster."""
 
 
-class Work(NamedTuple):
+class StepArguments(NamedTuple):
     """Arguments of the compiled step."""
 
     actions: Actions
     """(N,) int64, one action per game."""
     reward: int
-    """An index of `outcome.REWARDS`."""
-    options: Codes
+    """An index into `outcome.REWARDS`."""
+    options: OptionCodes
     """(N, k) int64, the encoded options of each game."""
     streams: Streams
     """(N,) uint64, one per game."""
-    endings: Endings
+    endings: GameOutcomes
     terminated: npt.NDArray[np.bool_]
     """(N,) bool, whether the last step ended the game."""
-    games: Records
+    games: StateArray
     planes: Int8s
     """(N, C * H * W) int8, as the seat to move sees each game."""
     masks: Int8s
@@ -82,17 +90,17 @@ class Work(NamedTuple):
     to_move: Int8s
     """(N,) int8, the seat that acts next."""
     drawn_stage: Int8s
-    """(N,) int8, the stage of each game when its slow planes were written last; -1 if they have not been written."""
+    """(N,) int8, the stage of each game when `write_slow_planes` was last called; -1 if it has not been called."""
 
 
 class GameVectorEnv:
     """Environment for self-play in N games at once; each step plays one action per game for its seat to move.
 
-    `reset` and `step` overwrite the arrays below, so copy what you keep, and do not write to them. A game that ends
-    restarts in the same step (`AutoresetMode.SAME_STEP`), so there is always a seat to move and a legal action. Other
-    modes are not supported: a learner does not need the final position, because its rewards are exact, and every
-    learner would have to handle rows in which no action is played. Game i after `reset(seed=s)` equals, action for
-    action, the game of `raw_env(...)` after `reset(seed=s + i)`.
+    `reset` and `step` overwrite the arrays below: copy the values that you want to keep, and do not write to the
+    arrays. A game that ends restarts in the same step (`AutoresetMode.SAME_STEP`), so there is always a seat to move
+    and a legal action. Other modes are not supported. They would show the final position, but no learner needs it,
+    because the rewards are exact. Every learner would have to handle steps that play no action in some games. With the
+    same actions, game i after `reset(seed=s)` equals the game of `raw_env(...)` after `reset(seed=s + i)`.
 
     Attributes:
         observations: (N, C, H, W) int8, each game as its seat to move sees it.
@@ -100,9 +108,9 @@ class GameVectorEnv:
         to_move: (N,) int8, the seat that acts next.
         rewards: (N, n) float32, per seat; zero except on the step that ends a game.
         terminated: (N,) bool, whether the last step ended the game.
-        final_scores: (N, n) of the game's `score_dtype`, the scores at the end of each slot's last finished game.
-        final_winner: (N,) int8, the winner of that game: a seat or -1 (`DRAWN`); -2 (`UNFINISHED`) if the slot has
-            finished no game.
+        final_scores: (N, n) of the game's `score_dtype`, the final scores of the last game that has ended in each row.
+        final_winner: (N,) int8, the winner of the last game that has ended in each row: a seat or -1 (`DRAWN`); -2
+            (`UNFINISHED`) if no game has ended there.
         games: (N,) states, for agents and searches; do not write to them.
     """
 
@@ -121,12 +129,12 @@ class GameVectorEnv:
         self.variant = variant
         self.metadata = {"name": variant.definition.version, "autoreset_mode": AutoresetMode.SAME_STEP}
         self._reward = check_choice("reward", reward, REWARDS)
-        most = most_threads()
+        most = default_num_threads()
         self.num_envs = check_count("num_envs", num_envs)
         check_memory("num_envs", self.num_envs, bytes_per_game(variant))
         threads = most if num_threads is None else min(most, check_count("num_threads", num_threads))
         threads = 1 if numba.config.DISABLE_JIT else threads  # plain Python has no atomic counters
-        self._helpers = max(1, min(threads, self.num_envs // GAMES_PER_THREAD)) - 1
+        self._num_helpers = max(1, min(threads, self.num_envs // MIN_GAMES_PER_THREAD)) - 1
         self.single_observation_space = observation_space(variant)
         self.single_action_space = Discrete(variant.num_actions)
         self.games = np.zeros(self.num_envs, variant.dtype)
@@ -134,11 +142,11 @@ class GameVectorEnv:
         self.action_mask = np.zeros((self.num_envs, variant.num_actions), np.int8)
         self.to_move = np.zeros(self.num_envs, np.int8)
         self.terminated = np.zeros(self.num_envs, np.bool_)
-        self._endings = make_endings(variant.dtype, self.num_envs, variant.num_players)
-        self._everywhere = np.arange(self.num_envs)
+        self._endings = make_outcomes(variant.dtype, self.num_envs, variant.num_players)
+        self._all_indices = np.arange(self.num_envs)
         self._actions = np.zeros(self.num_envs, np.int64)
-        self._options = codes_of(variant, self.num_envs)
-        self._control = make_control(self._helpers + 1)
+        self._options = option_codes(variant, self.num_envs)
+        self._control = make_control(self._num_helpers + 1)
         close_shares(self._control, self.num_envs)
         self._team: ThreadTeam | None = None
         self._drawn_stage = np.full(self.num_envs, -1, np.int8)
@@ -157,20 +165,20 @@ class GameVectorEnv:
 
     @property
     def final_scores(self) -> npt.NDArray[Any]:
-        """(N, n), the scores at the end of each slot's last finished game."""
+        """(N, n), the final scores of the last game that has ended in each row."""
         return self._endings.scores
 
     @property
     def final_winner(self) -> npt.NDArray[np.int8]:
-        """(N,) int8, the winner of each slot's last finished game or `DRAWN`; `UNFINISHED` before the first."""
+        """(N,) int8, the winner, or `DRAWN`, of the last game that has ended in each row; `UNFINISHED` if none has."""
         return self._endings.winners
 
     def reset(self, seed: int | None = None) -> npt.NDArray[np.int8]:
         """Restart all games and return `observations`.
 
         Args:
-            seed: game i gets the random stream of seed + i for what is drawn before its first turn; None continues the
-                streams.
+            seed: the random stream of game i, which is used for random starts, gets the seed `seed + i`; None continues
+                the streams.
         """
         if seed is not None:
             self._streams[:] = make_streams(seed, self.num_envs)
@@ -178,8 +186,8 @@ class GameVectorEnv:
             array[:] = 0
         self.final_winner[:] = UNFINISHED
         self._drawn_stage[:] = -1
-        begin(self.games, self._everywhere, self._options, self._streams)
-        _show_all(self._work)
+        restart_games(self.games, self._all_indices, self._options, self._streams)
+        _write_all_outputs(self._step_arguments)
         return self.observations
 
     def step(
@@ -196,9 +204,9 @@ class GameVectorEnv:
             TypeError: if the actions are not integers.
         """
         self._actions[:] = check_actions(actions, self.num_envs)
-        if self._helpers:
-            self._call_helpers()
-        if (illegal := _step(self._control, *self._work)) >= 0:
+        if self._num_helpers:
+            self._wake_helpers()
+        if (illegal := _step(self._control, *self._step_arguments)) >= 0:
             game = self.variant.game_class(self.games[illegal : illegal + 1])
             raise ValueError(f"game {illegal}: {game.describe_illegal(int(self._actions[illegal]))}")
         return self.observations, self.rewards, self.terminated
@@ -209,73 +217,73 @@ class GameVectorEnv:
             self._team.close()
             self._team = None
 
-    def _call_helpers(self) -> None:
-        if self._team is None or self._team.process != os.getpid():  # a forked process has no threads of its parent
-            self._team = ThreadTeam(self._helpers, _watch, self._control, self._work)
+    def _wake_helpers(self) -> None:
+        if self._team is None or self._team.pid != os.getpid():  # a fork does not have its parent's threads
+            self._team = ThreadTeam(self._num_helpers, _run_helper, self._control, self._step_arguments)
             weakref.finalize(self, self._team.close)
         self._team.wake()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for copies and pickles, without threads; a copy starts its own helper threads."""
-        return {name: value for name, value in self.__dict__.items() if name != "_work"} | {"_team": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_step_arguments"} | {"_team": None}
 
     @functools.cached_property
-    def _work(self) -> Work:
+    def _step_arguments(self) -> StepArguments:
         flat = self.observations.reshape(self.num_envs, -1)
-        return Work(
+        return StepArguments(
             self._actions, self._reward, self._options, self._streams, self._endings, self.terminated, self.games,
             flat, self.action_mask, self.to_move, self._drawn_stage,
         )  # fmt: skip
 
 
-@jit(counted=False)
-def _show_all(work: Work) -> None:
+@jit(refcount=False)
+def _write_all_outputs(work: StepArguments) -> None:
     for index in range(len(work.games)):
-        _show(work.games[index], work.planes[index], work.masks[index], work.to_move, work.drawn_stage, index)
+        _write_outputs(work.games[index], work.planes[index], work.masks[index], work.to_move, work.drawn_stage, index)
 
 
-@jit(counted=False)
+@jit(refcount=False)
 def _step(control: Control, *fields: Any) -> int:
     """Play the actions in all games, together with the helper threads, and return -1.
 
-    If an action is illegal, return the index of the first such game and change nothing. The fields of `Work` are
-    separate arguments, because numba takes 2 microseconds longer to find the type of a named tuple.
+    If an action is illegal, return the index of the first such game and change nothing. The fields of `StepArguments`
+    are separate arguments, because numba takes 2 microseconds longer to find the type of a named tuple.
     """
-    work = Work(*fields)
+    work = StepArguments(*fields)
     illegal = first_illegal(work.games, work.actions)
     if illegal >= 0:
         return illegal
     open_shares(control, len(work.actions))
     _step_claimed(control, 0, work)
-    while look(control, DONE) < len(work.actions):
+    while atomic_load(control, DONE_COUNTER) < len(work.actions):
         pause()
     return -1
 
 
-@jit(counted=False)
-def _watch(control: Control, share: int, work: Work) -> None:
-    """Run a helper thread: help with every step that starts, and return after `PAUSES` pauses without a step."""
+@jit(refcount=False)
+def _run_helper(control: Control, share: int, work: StepArguments) -> None:
+    """Help with every step that starts; return after `PAUSES_BEFORE_SLEEP` pauses without a step."""
     idle = 0
-    while idle < PAUSES:
+    while idle < PAUSES_BEFORE_SLEEP:
         idle += 1
         pause()
-        if waits(control, share, len(work.actions)):
+        if has_unclaimed(control, share, len(work.actions)):
             _step_claimed(control, share, work)
             idle = 0
 
 
-@jit(counted=False)
-def _step_claimed(control: Control, share: int, work: Work) -> None:
+@jit(refcount=False)
+def _step_claimed(control: Control, share: int, work: StepArguments) -> None:
     while True:
-        first, stop = claim(control, share, len(work.actions), CHUNK)
+        first, stop = claim(control, share, len(work.actions), CHUNK_SIZE)
         if first == stop:
             return
         _step_games(first, stop, work)
-        add(control, DONE, stop - first)
+        atomic_add(control, DONE_COUNTER, stop - first)
 
 
-@jit(counted=False)
-def _step_games(first: int, stop: int, work: Work) -> None:
+@jit(refcount=False)
+def _step_games(first: int, stop: int, work: StepArguments) -> None:
     for index in range(first, stop):
         game = work.games[index]
         play(game, work.actions[index])
@@ -283,15 +291,15 @@ def _step_games(first: int, stop: int, work: Work) -> None:
             work.endings.rewards[index] = 0.0
         work.terminated[index] = is_over(game)
         if work.terminated[index]:
-            write_ending(game, index, work.reward, work.endings)
+            write_outcome(game, index, work.reward, work.endings)
             start(game, work.options[index], work.streams, index)
             work.drawn_stage[index] = -1
-        _show(game, work.planes[index], work.masks[index], work.to_move, work.drawn_stage, index)
+        _write_outputs(game, work.planes[index], work.masks[index], work.to_move, work.drawn_stage, index)
 
 
-@jit(inline=True, counted=False)
-def _show(game: Record, planes: Int8s, mask: Int8s, to_move: Int8s, drawn_stage: Int8s, index: int) -> None:
-    """Write the outputs for the seat to move; write the slow planes only if the stage has changed."""
+@jit(inline=True, refcount=False)
+def _write_outputs(game: State, planes: Int8s, mask: Int8s, to_move: Int8s, drawn_stage: Int8s, index: int) -> None:
+    """Write the outputs for the seat to move; call `write_slow_planes` only if the stage has changed."""
     to_move[index] = game.to_move
     write_legal_mask(game, mask)
     now = stage(game)

@@ -1,1 +1,4 @@
-"""Code that all games share; it depends on no single game."""
+"""Code shared by all games; it does not depend on any particular game.
+
+Start with `verbs.py`, `registry.py` and `game.py`; `batch.py` plays many games at once.
+"""

@@ -1,4 +1,7 @@
-"""Start, step and score many games at once in compiled code. A batch is a state array with one element per game."""
+"""Start, step and score many games at once in compiled code. A batch is a state array with one element per game.
+
+`ninetka_env.api.vector` is the environment for users.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED, write_rewards
-from ninetka_env.core.registry import Variant, definition_of, limits_of, own_dtype
+from ninetka_env.core.random_streams import Streams
+from ninetka_env.core.registry import Variant, canonical_dtype, definition_of, limits_of
 from ninetka_env.core.verbs import (
-    Codes,
-    Record,
-    Records,
+    OptionCodes,
+    State,
+    StateArray,
     is_legal,
     is_over,
     play,
@@ -28,20 +31,20 @@ from ninetka_env.core.verbs import (
 Indices = npt.NDArray[np.int64]
 
 
-class Endings(NamedTuple):
-    """Outcomes of N games."""
+class GameOutcomes(NamedTuple):
+    """Outcomes of N games with n seats, one game per row."""
 
     winners: npt.NDArray[np.int8]
     """(N,) int8: the winning seat, `DRAWN`, or `UNFINISHED` where the game continues."""
     scores: npt.NDArray[np.generic]
-    """(N, n), of the game's `score_dtype`."""
+    """(N, n): the score of each seat; the dtype is `Definition.score_dtype`."""
     rewards: npt.NDArray[np.float32]
-    """(N, n) float32."""
+    """(N, n) float32: the reward of each seat."""
     targets: npt.NDArray[np.int8]
     """(N, T) int8: see `ninetka_env.core.verbs.write_targets`; -1 where the game continues."""
 
 
-def as_records(games: Any) -> Records:
+def as_states(games: Any) -> StateArray:
     """Return games in the form that compiled code expects: contiguous, aligned, writeable, of the game's own dtype.
 
     An array of that form is returned unchanged, any other as a view or a copy.
@@ -58,14 +61,17 @@ def as_records(games: Any) -> Records:
     definition_of(games.dtype)  # raises if the dtype belongs to no game
     if type(games) is np.ndarray and games.flags.carray and games.dtype.isalignedstruct:
         return games
-    return np.require(games.view(own_dtype(games.dtype), np.ndarray), requirements=["C", "A", "W"])
+    return np.require(games.view(canonical_dtype(games.dtype), np.ndarray), requirements=["C", "A", "W"])
 
 
-def make_endings(dtype: np.dtype[Any], count: int, num_players: int = 0) -> Endings:
-    """Return an `Endings` with arrays for `count` games of this dtype; `num_players=0` means the game's maximum."""
+def make_outcomes(dtype: np.dtype[Any], count: int, num_players: int = 0) -> GameOutcomes:
+    """Return a `GameOutcomes` for `count` unfinished games of a state dtype.
+
+    The number of seats n is `num_players`. If it is 0, n is the maximum number of players of a game with this dtype.
+    """
     limits = limits_of(dtype)
     shape = (count, num_players or limits.players)
-    return Endings(
+    return GameOutcomes(
         np.full(count, UNFINISHED, np.int8),
         np.zeros(shape, definition_of(dtype).score_dtype),
         np.zeros(shape, np.float32),
@@ -78,27 +84,27 @@ def bytes_per_game(variant: Variant) -> int:
     return int(variant.dtype.itemsize + np.prod(variant.sizes.planes) + variant.num_actions)
 
 
-def codes_of(variant: Variant, count: int) -> Codes:
+def option_codes(variant: Variant, count: int) -> OptionCodes:
     """Return the encoded options of `count` games of a variant, (count, k) int64."""
     return np.tile(np.array(variant.codes, np.int64), (count, 1))
 
 
-def new_games(variant: Variant, streams: Streams) -> Records:
-    """Return one new game per stream, (len(streams),); a random start draws from the streams."""
+def new_games(variant: Variant, streams: Streams) -> StateArray:
+    """Return one new game per random stream, (len(streams),) states; game i draws a random start from stream i."""
     games = np.zeros(len(streams), variant.dtype)
-    begin(games, np.arange(len(games)), codes_of(variant, len(games)), streams)
+    restart_games(games, np.arange(len(games)), option_codes(variant, len(games)), streams)
     return games
 
 
 @jit
-def begin(games: Records, which: Indices, options: Codes, streams: Streams) -> None:
-    """Restart the games with the indices `which`, each with its row of `options`, (N, k) int64, and its stream."""
-    for index in which:
+def restart_games(games: StateArray, indices: Indices, options: OptionCodes, streams: Streams) -> None:
+    """Restart the games at `indices`; game i uses row i of `options`, (N, k) int64, and random stream i."""
+    for index in indices:
         start(games[index], options[index], streams, index)
 
 
 @jit
-def first_illegal(games: Records, actions: Indices) -> int:
+def first_illegal(games: StateArray, actions: Indices) -> int:
     """Return the index of the first game whose action is illegal, -1 if all are legal."""
     for index in range(len(games)):
         if not is_legal(games[index], actions[index]):
@@ -107,22 +113,22 @@ def first_illegal(games: Records, actions: Indices) -> int:
 
 
 @jit
-def play_all(games: Records, which: Indices, actions: Indices, over: npt.NDArray[np.bool_]) -> int:
-    """Play one action in each game of `which` and write to `over`, (len(which),), whether the game has ended.
+def play_all(games: StateArray, indices: Indices, actions: Indices, finished: npt.NDArray[np.bool_]) -> int:
+    """Play `actions[k]` in game `indices[k]` for each k, and write to `finished[k]` whether that game has ended.
 
     If an action is illegal, return its position in `actions` and change nothing. Otherwise return -1.
     """
-    for place in range(len(which)):
-        if not is_legal(games[which[place]], actions[place]):
+    for place in range(len(indices)):
+        if not is_legal(games[indices[place]], actions[place]):
             return place
-    for place in range(len(which)):
-        play(games[which[place]], actions[place])
-        over[place] = is_over(games[which[place]])
+    for place in range(len(indices)):
+        play(games[indices[place]], actions[place])
+        finished[place] = is_over(games[indices[place]])
     return -1
 
 
 @jit
-def first_without_turn(games: Records) -> int:
+def first_unplayable(games: StateArray) -> int:
     """Return the index of the first game that has ended or is not valid (such as all zeros), -1 if there is none."""
     for index in range(len(games)):
         game = games[index]
@@ -132,43 +138,48 @@ def first_without_turn(games: Records) -> int:
 
 
 @jit
-def write_over(games: Records, which: Indices, over: npt.NDArray[np.bool_]) -> None:
-    """Write to `over`, (len(which),), whether each of the games `which` has ended."""
-    for place in range(len(which)):
-        over[place] = is_over(games[which[place]])
+def write_finished(games: StateArray, indices: Indices, finished: npt.NDArray[np.bool_]) -> None:
+    """Write to `finished[k]` whether game `indices[k]` has ended, for each k."""
+    for place in range(len(indices)):
+        finished[place] = is_over(games[indices[place]])
 
 
 @jit
-def write_ending(game: Record, index: int, reward: int, endings: Endings) -> None:
-    """Write the outcome of a finished game into row `index`; `reward` is an index into `outcome.REWARDS`."""
-    endings.winners[index] = winner_of(game)
-    write_scores(game, endings.scores[index])
-    write_rewards(game, reward, endings.rewards[index])
-    write_targets(game, endings.targets[index])
+def write_outcome(game: State, index: int, reward: int, outcomes: GameOutcomes) -> None:
+    """Write the outcome of a finished game to row `index` of `outcomes`; `reward` is an index into `REWARDS`."""
+    outcomes.winners[index] = winner_of(game)
+    write_scores(game, outcomes.scores[index])
+    write_rewards(game, reward, outcomes.rewards[index])
+    write_targets(game, outcomes.targets[index])
 
 
 @jit
-def write_endings(games: Records, which: Indices, endings: Endings) -> None:
-    """Write the outcomes of the finished games `which` into their rows."""
-    for index in which:
-        write_ending(games[index], index, 0, endings)
+def write_outcomes(games: StateArray, indices: Indices, outcomes: GameOutcomes) -> None:
+    """Write the outcomes of the finished games at `indices` to their rows of `outcomes`, with the reward `"win"`."""
+    for index in indices:
+        write_outcome(games[index], index, 0, outcomes)
 
 
 @jit
-def advance(games: Records, actions: Indices, options: Codes, streams: Streams, endings: Endings) -> None:
-    """Play one legal action per game; where a game ends, write its outcome and start the next game in its place."""
-    endings.winners[:] = UNFINISHED
-    endings.targets[:] = -1
+def step_with_autoreset(
+    games: StateArray, actions: Indices, options: OptionCodes, streams: Streams, outcomes: GameOutcomes
+) -> None:
+    """Play one legal action per game; if a game ends, write its outcome and start the next game in the same row.
+
+    In the other rows, `outcomes.winners` is set to `UNFINISHED` and `outcomes.targets` to -1.
+    """
+    outcomes.winners[:] = UNFINISHED
+    outcomes.targets[:] = -1
     for index in range(len(games)):
         game = games[index]
         play(game, actions[index])
         if is_over(game):
-            write_ending(game, index, 0, endings)
+            write_outcome(game, index, 0, outcomes)
             start(game, options[index], streams, index)
 
 
 @jit
-def write_stages(games: Records, stages: npt.NDArray[np.int8]) -> None:
+def write_stages(games: StateArray, stages: npt.NDArray[np.int8]) -> None:
     """Write the stage of each game, (N,) int8."""
     for index in range(len(games)):
         stages[index] = stage(games[index])

@@ -1,8 +1,11 @@
 """Disk cache of compiled code, keyed by a hash of all source files that a function can reach.
 
+Start reading at `keep_on_disk`; `jit.py` calls it for each compiled function.
+
 numba's disk cache is keyed by the file of the cached function alone, so a change in a helper of another file would go
 unnoticed and stale machine code would be loaded. Here a function's code is cached in a folder named after a hash of
-every source file that it can reach: all files of its own package, at any depth, and of the packages that these import.
+every source file that it can reach: all files of its own package, and of the packages that this package imports,
+directly or indirectly.
 
 Errors of the cache cost only time: code that cannot be read is compiled and written again, and code that cannot be
 written is not cached.
@@ -42,14 +45,14 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 _WEEK = 7 * 24 * 3600.0
-_PATIENCE = 1.0
+_LOCK_TIMEOUT_S = 1.0
 """Seconds to wait for a lock; other processes hold it for milliseconds, unless they hang."""
 _IMPORT = re.compile(
     r"(?:^|[:;])[ \t]*(?:from[ \t]+(\w+)|import[ \t]+([\w., \t]+))|\b(?:import_module|__import__)\(\s*['\"](\w+)",
     re.MULTILINE,
 )
 _IN_LIST = re.compile(r"(?:^|,)\s*(\w+)")
-_FAMILY = __name__.partition("_")[0]
+_OWN_PREFIX = __name__.partition("_")[0]
 """Prefix of the names of this project's packages."""
 
 _SETTING_NUMBA = threading.Lock()
@@ -61,12 +64,12 @@ process does not use the cache of functions that reach them."""
 _TOPS: set[Path] = set()
 """The loaded packages and files with cached functions."""
 _OWNERS: dict[str, set[Path]] = {}
-"""For each of numba's names of a dtype, the packages and files with functions that code for this dtype can contain; see
-`found_by_type`."""
+"""Maps numba's name of a state dtype to packages and files. Code for states of this dtype can contain their functions;
+see `found_by_type`."""
 
 
 def keep_on_disk(compiled: Any) -> None:
-    """Give a compiled function (numba's dispatcher) a disk cache, if a folder can be written.
+    """Give a compiled function (numba's dispatcher) a disk cache, if there is a writable folder for it.
 
     A function without a source file, for example in a notebook, is not cached, because its dependencies are unknown.
     """
@@ -81,12 +84,15 @@ def keep_on_disk(compiled: Any) -> None:
         _TOPS.add(top)
         with _numba_writes_to(folder):
             _give_cache(compiled, folder, top)
-    except (RuntimeError, OSError):  # no place to write to
+    except (RuntimeError, OSError):  # there is no writable folder
         return
 
 
 def found_by_type(dtypes: Iterable[np.dtype[Any]], functions: Iterable[Callable[..., Any]]) -> None:
-    """Declare that code for states of these dtypes can contain these functions without importing them."""
+    """Declare that code for states of these dtypes can contain these functions.
+
+    Imports do not show this, because compiled code finds these functions by the dtype of the state.
+    """
     tops = {_top_of(Path(getattr(each, "py_func", each).__code__.co_filename).absolute()) for each in functions}
     for kind in map(numba.from_dtype, dtypes):
         for name in (str(kind), repr(kind)):
@@ -96,7 +102,7 @@ def found_by_type(dtypes: Iterable[np.dtype[Any]], functions: Iterable[Callable[
 def _give_cache(compiled: Any, folder: Path, top: Path) -> None:
     try:
         cache = _Cache(compiled.py_func, folder, top)
-    except (AttributeError, TypeError):  # another numba
+    except (AttributeError, TypeError):  # another version of numba
         cache = None
     if cache is not None and hasattr(compiled, "_cache"):
         compiled._cache = cache
@@ -132,7 +138,7 @@ class _Cache(FunctionCache):
             if _are_doubtful(_roots(signature, self._top)):
                 return None
             return super().load_overload(signature, target_context)
-        except Exception:  # whatever the damage: compile, and write the file anew
+        except Exception:  # a damaged file can raise anything; without the file, numba compiles again
             with contextlib.suppress(OSError):
                 self._cache_file.flush()
             return None
@@ -149,8 +155,8 @@ class _Cache(FunctionCache):
             return
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:
-        guests = sorted(_reach(guest).hash for guest in _guests(signature, self._top))
-        return super()._index_key(signature, codegen), tuple(guests)
+        hashes = sorted(_reach(package).hash for package in _packages_of_types(signature, self._top))
+        return super()._index_key(signature, codegen), tuple(hashes)
 
 
 class _File:
@@ -174,7 +180,7 @@ class _File:
         with _locked(self._lock):
             try:
                 entries = self._entries()
-            except Exception:  # whatever the damage
+            except Exception:  # a damaged file can raise anything
                 self.flush()
                 entries = {}
             _replace(self._path, _sealed(dumps({**entries, key: blob})))
@@ -198,7 +204,7 @@ class _File:
 
 
 def _sealed(blob: bytes) -> bytes:
-    """Return the blob with its digest in front, which depends on numba's version."""
+    """Return a digest of numba's version and the blob, followed by the blob."""
     return hashlib.sha256(numba.__version__.encode() + blob).digest() + blob
 
 
@@ -217,7 +223,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock in a `with` block, if it can be acquired in time, so that entries of other processes are not lost."""
+    """Hold a file lock in a `with` block, so that entries of other processes are not lost; on a timeout, hold none."""
     with contextlib.ExitStack() as stack:
         if fcntl is not None:
             with contextlib.suppress(OSError):
@@ -229,7 +235,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _lock(file: Any) -> None:
     """Lock a file; `BlockingIOError` if another process holds the lock too long."""
-    end = time.perf_counter() + (0 if _GAVE_UP.is_set() else _PATIENCE)
+    end = time.perf_counter() + (0 if _GAVE_UP.is_set() else _LOCK_TIMEOUT_S)
     while True:
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -274,11 +280,14 @@ def _check_writable(folder: Path) -> None:
 
 
 def _homes() -> Iterator[Path]:
-    """Yield the folders that can contain caches: numba's folder if it is set, else the user's, then a temporary one."""
-    told = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    """Yield two folders that can contain caches, the preferred folder first, then a temporary folder.
+
+    The preferred folder is in `NUMBA_CACHE_DIR` or `XDG_CACHE_HOME` if one of them is set, else in `~/.cache`.
+    """
+    chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     with contextlib.suppress(RuntimeError, OSError):  # a user without a home
-        yield (Path(told) if told else Path.home() / ".cache").absolute() / "ninetka"
-    with contextlib.suppress(OSError):  # no temporary files either
+        yield (Path(chosen) if chosen else Path.home() / ".cache").absolute() / "ninetka"
+    with contextlib.suppress(OSError):  # there is no writable temporary folder
         user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
         shared = Path(tempfile.gettempdir()).absolute() / f"ninetka-{user}"
         shared.mkdir(mode=0o700, exist_ok=True)
@@ -291,7 +300,7 @@ def _drop_unused(home: Path) -> None:
         try:
             if folder.stat().st_mtime < time.time() - _WEEK:
                 shutil.rmtree(folder, ignore_errors=True)
-        except OSError:  # another process was faster
+        except OSError:  # another process has deleted it
             continue
 
 
@@ -302,7 +311,7 @@ Stamp = tuple[int, int] | None
 
 
 class _Root(NamedTuple):
-    """The sources of a package or a single file, read once, like modules."""
+    """The sources of a package or a single file; read only once per process, as modules are imported only once."""
 
     hash: bytes
     names: frozenset[str]
@@ -328,9 +337,10 @@ def _top_of(source: Path) -> Path:
 
 @functools.cache
 def _reach(top: Path) -> _Reach:
-    """Return the packages and files that `top` imports, directly or indirectly, and this package, which compiles.
+    """Return `top`, `ninetka_env`, and the packages and files that they import, directly or indirectly.
 
-    Installed packages of others are represented by a stamp and not followed further, because they change as a whole.
+    An installed package of another project is not read: the hash contains only the stamp of one of its files, because
+    the package changes as a whole. Its imports are not followed.
     """
     read: dict[Path, _Root] = {}
     installed: dict[Path, Stamp] = {}
@@ -339,17 +349,17 @@ def _reach(top: Path) -> _Reach:
         root = waiting.pop()
         if root in read or root in installed:
             continue
-        if root != top and not root.name.startswith(_FAMILY) and _is_installed(root.parent):
+        if root != top and not root.name.startswith(_OWN_PREFIX) and _is_installed(root.parent):
             inside = root / "__init__.py"
             installed[root] = _stamp(inside if inside.exists() else root)
             continue
         read[root] = _read(root)
         for name in read[root].names:
             waiting += _find(name, root.parent)
-    told: list[Any] = [numba.__version__, numba.config.BOUNDSCHECK or 0]
-    told += sorted((root.name, found.hash) for root, found in read.items())
-    told += sorted(repr((root.name, stamp)) for root, stamp in installed.items())
-    return _Reach(hashlib.sha256(repr(told).encode()).hexdigest(), frozenset(read))
+    parts: list[Any] = [numba.__version__, numba.config.BOUNDSCHECK or 0]
+    parts += sorted((root.name, found.hash) for root, found in read.items())
+    parts += sorted(repr((root.name, stamp)) for root, stamp in installed.items())
+    return _Reach(hashlib.sha256(repr(parts).encode()).hexdigest(), frozenset(read))
 
 
 @functools.cache
@@ -389,9 +399,9 @@ def _imported_names(text: str) -> set[str]:
 
 
 def _find(name: str, folder: Path) -> list[Path]:
-    """Return the packages and files that an imported name can mean in the sources of a package in `folder`."""
-    beside = (folder / name, folder / f"{name}.py")
-    found = [path for path in beside if (path if path.suffix else path / "__init__.py").exists()]
+    """Return the packages and files that `import name` can load in a package or file that lies in `folder`."""
+    neighbours = (folder / name, folder / f"{name}.py")
+    found = [path for path in neighbours if (path if path.suffix else path / "__init__.py").exists()]
     return found + _on_path(name)
 
 
@@ -437,11 +447,14 @@ def _are_doubtful(roots: set[Path]) -> bool:
 
 def _roots(signature: Any, top: Path) -> set[Path]:
     """Return the packages and files that a function of `top` depends on when it is called with these arguments."""
-    return {root for each in {top} | _guests(signature, top) for root in _reach(each).roots}
+    return {root for each in {top} | _packages_of_types(signature, top) for root in _reach(each).roots}
 
 
-def _guests(signature: Any, top: Path) -> set[Path]:
-    """Return the packages and files that `top` does not import but code for these arguments can contain."""
+def _packages_of_types(signature: Any, top: Path) -> set[Path]:
+    """Return the packages and files that code for these arguments can contain although `top` does not import them.
+
+    They are declared by `found_by_type`, or they have cached functions and import a declared package or file.
+    """
     text = repr(signature) if _OWNERS else ""
     owners = {owner for name, tops in _OWNERS.items() if name in text for owner in tops} - _reach(top).roots
     return owners | {other for other in _TOPS if owners & _reach(other).roots}

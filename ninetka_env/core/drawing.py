@@ -1,4 +1,8 @@
-"""Drawing with pygame, an optional dependency: a canvas, shaded stones, and a window on the screen."""
+"""Drawing with pygame, an optional dependency: a canvas, shaded stones, and a window on the screen.
+
+Start reading at `Canvas`. `render.py` and `picture.py` of each game use this module; `ninetka_env.api.rendering` shows
+the pictures.
+"""
 
 from __future__ import annotations
 
@@ -44,24 +48,24 @@ _OVERSAMPLE = 2
 
 
 class Canvas:
-    """A surface with lengths in cells of a board.
+    """A drawing surface whose coordinates and lengths are measured in board cells.
 
     The canvas is drawn at twice the requested resolution and then scaled down, which makes all edges smooth.
     """
 
-    def __init__(self, size: tuple[int, int], cells: float, back: Any = None) -> None:
+    def __init__(self, size: tuple[int, int], cells: float, background: Any = None) -> None:
         """Create a canvas.
 
         Args:
             size: (width, height) of the finished surface in pixels.
             cells: height of the surface in cells.
-            back: the `surface` of another canvas of this size, which is copied as the background.
+            background: the `surface` of another canvas of this size, which is copied as the background.
         """
         self.pygame = load_pygame()
         self._finished_size = size
         self.cell = _OVERSAMPLE * size[1] / cells
         whole = [_OVERSAMPLE * length for length in size]
-        self.surface = self.pygame.Surface(whole) if back is None else back.copy()
+        self.surface = self.pygame.Surface(whole) if background is None else background.copy()
 
     def finished(self) -> Any:
         """Return the surface in the requested size."""
@@ -88,13 +92,13 @@ class Canvas:
         self.surface.blit(sprite, sprite.get_rect(center=(round(x * self.cell), round(y * self.cell))))
 
     def text(self, text: str, x: float, y: float, height: float, colour: Colour, align: float = 0.0) -> None:
-        """Write a line of text with its middle at y; x is its left end (`align=0`), right end (1) or centre (0.5)."""
+        """Write a line of text, vertically centred at y; x is its left end (`align=0`), centre (0.5) or right end."""
         line, place = load_font(max(4, 0.72 * height * self.cell)).render(text, colour)
         left = x * self.cell - align * line.get_width() + (place.x if align == 0 else 0)
         self.surface.blit(line, (round(left), round((y + 0.26 * height) * self.cell) - place.y))
 
-    def grain(self, colour: Colour) -> None:
-        """Add a wood grain to all pixels of a colour, in the square at the left."""
+    def add_wood_grain(self, colour: Colour) -> None:
+        """Add a wood grain to all pixels of colour `colour` in the largest square at the left of the surface."""
         pixels = self.pygame.surfarray.pixels3d(self.surface)
         length = min(self.surface.get_size())
         place = np.arange(length, dtype=np.float32) / self.cell
@@ -106,14 +110,17 @@ class Canvas:
         pixels[:length, :length][wood] = np.clip(shaded, 0, 255).astype(np.uint8)
 
 
-def lens(diameter: int) -> tuple[Floats, Floats]:
-    """Return the x and y coordinates of the pixels of a stone's sprite, from its centre in units of its radius."""
+def sprite_coordinates(diameter: int) -> tuple[Floats, Floats]:
+    """Return two (side, side) arrays, x and y of each pixel of a stone's sprite.
+
+    The origin is the centre of the stone, the unit is its radius.
+    """
     side = round(1.4 * diameter)
     y, x = (np.mgrid[:side, :side] - (side - 1) / 2) / (diameter / 2)
     return x, y
 
 
-def shaded(colour: Colour, x: Floats, y: Floats) -> Floats:
+def shaded_lens(colour: Colour, x: Floats, y: Floats) -> Floats:
     """Return the RGB values, (side, side, 3), of a lens-shaped stone that is lit from the top left."""
     base, rho = np.array(colour, np.float64), np.hypot(x, y)
     height = np.sqrt(np.maximum(0, 1 - 0.82 * rho**2))
@@ -127,8 +134,8 @@ def shaded(colour: Colour, x: Floats, y: Floats) -> Floats:
 
 
 def stone_sprite(rgb: Floats, diameter: int, shadow: float = 1.0) -> Any:
-    """Return a transparent surface with a stone and its shadow; `rgb` is (side, side, 3), see `lens`."""
-    x, y = lens(diameter)
+    """Return a transparent surface with a stone and its shadow; `rgb` is (side, side, 3), see `sprite_coordinates`."""
+    x, y = sprite_coordinates(diameter)
     body = np.clip(0.5 + (1 - np.hypot(x, y)) * diameter / 2, 0, 1)
     around = 0.42 * np.clip((1.16 - np.hypot(x - 0.07, y - 0.12)) / 0.28, 0, 1) ** 1.5 * shadow
     alpha = body + (1 - body) * around
@@ -142,12 +149,12 @@ def mix(one: Colour, other: Colour, share: float) -> Colour:
     return red, green, blue
 
 
-def paint(text: str, ink: Colour, back: Colour | None, color: bool) -> str:
+def ansi_text(text: str, foreground: Colour, background: Colour | None, color: bool) -> str:
     """Return text in 24-bit terminal colours, or unchanged if `color` is False."""
     if not color:
         return text
-    behind = "" if back is None else f"\x1b[48;2;{back[0]};{back[1]};{back[2]}m"
-    return f"{behind}\x1b[38;2;{ink[0]};{ink[1]};{ink[2]}m{text}\x1b[0m"
+    behind = "" if background is None else f"\x1b[48;2;{background[0]};{background[1]};{background[2]}m"
+    return f"{behind}\x1b[38;2;{foreground[0]};{foreground[1]};{foreground[2]}m{text}\x1b[0m"
 
 
 def pixels_of(surface: Any) -> npt.NDArray[np.uint8]:
@@ -163,7 +170,7 @@ class Window:
 
         Args:
             title: title of the window.
-            fps: maximum number of pictures per second; `show` waits for the previous picture's time to pass.
+            fps: maximum number of pictures per second; `show` waits until the previous picture was shown for 1 / fps.
         """
         self._pause, self._title = 1 / fps, title
         self._surface: Any = None
@@ -172,11 +179,11 @@ class Window:
         """Whether the user or `close` has closed the window; a closed window cannot be opened again."""
 
     def show(self, pixels: npt.NDArray[np.uint8]) -> None:
-        """Show a picture, (H, W, 3) uint8, and handle the window's events.
+        """Show a picture, (H, W, 3) uint8, and handle the window's events; do nothing if the window is closed.
 
         Raises:
             ImportError: if pygame is missing; the message names the extra to install.
-            RuntimeError: if there is no screen.
+            RuntimeError: if no window can be opened, for example because there is no screen.
         """
         while not self.is_closed and (wait := self._next_at - time.perf_counter()) > 0:
             time.sleep(min(wait, 0.02))
@@ -192,7 +199,7 @@ class Window:
         self.pump()
 
     def pump(self) -> None:
-        """Handle the window's events, which keeps it responsive, and notice when the user closes it."""
+        """Handle the window's events so that it stays responsive; close the window if the user asks for it."""
         if self._surface is not None:
             pygame = load_pygame()
             if not pygame.display.get_init() or any(event.type == pygame.QUIT for event in pygame.event.get()):

@@ -1,4 +1,7 @@
-"""Atomic replacement of files, with errors that name the path that the caller gave."""
+"""Atomic replacement of files; errors name the path given by the caller.
+
+Start reading at `replace_file`.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,9 @@ StrPath = str | os.PathLike[str]
 def replace_file(path: StrPath, pieces: Iterable[bytes]) -> int:
     """Write pieces to a new file and rename it to `path` once all of them are on the disk.
 
-    On any error, also one raised by `pieces`, the old file is left unchanged. A link stays a link, and a file keeps its
-    mode. A path that is not a regular file, such as /dev/stdout or a pipe, is written to directly.
+    On any error, including an error raised by `pieces`, the old file is left unchanged. For a symbolic link, the file
+    that it points to is replaced. A file keeps its mode. A path that is not a regular file, such as /dev/stdout or a
+    pipe, is written to directly.
 
     Returns:
         The number of pieces.
@@ -29,51 +33,51 @@ def replace_file(path: StrPath, pieces: Iterable[bytes]) -> int:
 
 
 def replace_files(contents: Mapping[StrPath, Iterable[bytes]]) -> list[int]:
-    """Replace files that belong together; all are on the disk before the first is renamed, in order.
+    """Replace several files as `replace_file` does; all new files are on the disk before the first is renamed.
 
-    See `replace_file`. Returns the number of pieces of each file.
+    Files are written and renamed in the order of `contents`. Returns the number of pieces of each file.
     """
-    parts: dict[Path, Path] = {}
+    temporary_paths: dict[Path, Path] = {}
     counts = []
     try:
         for path, pieces in contents.items():
             target = Path(path)
             if not is_special(target):
-                with naming(target):
-                    parts[target] = _part(target)
-            counts.append(_write(target, parts.get(target), pieces))
-        for path, part in parts.items():
-            with naming(path):
-                part.replace(_goal(path))
-        for folder in {part.parent for part in parts.values()}:
-            with naming(folder):
+                with path_in_errors(target):
+                    temporary_paths[target] = _temporary_path(target)
+            counts.append(_write(target, temporary_paths.get(target), pieces))
+        for path, temporary in temporary_paths.items():
+            with path_in_errors(path):
+                temporary.replace(_resolved(path))
+        for folder in {part.parent for part in temporary_paths.values()}:
+            with path_in_errors(folder):
                 _sync_folder(folder)
     finally:
-        for part in parts.values():
+        for temporary in temporary_paths.values():
             with suppress(OSError):
-                part.unlink()
+                temporary.unlink()
     return counts
 
 
 def check_writable(path: StrPath) -> None:
     """Raise `OSError` if `path` cannot be written; for use before a long computation."""
     target = Path(path)
-    with naming(target):
+    with path_in_errors(target):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
         _check_mode(target)
         if not is_special(target):
-            part = _part(target)
-            part.open("x", encoding="utf-8").close()
-            part.unlink()
+            temporary = _temporary_path(target)
+            temporary.open("x", encoding="utf-8").close()
+            temporary.unlink()
 
 
-def with_ending(path: Path, ending: str) -> Path:
-    """Return the path with another extension; of the old ones, only .png, .json and .md are removed."""
-    return path.with_name(re.sub(r"\.(png|json|md)$", "", path.name) + ending)
+def with_extension(path: Path, extension: str) -> Path:
+    """Return the path with `extension` instead of .png, .json or .md; append `extension` to any other name."""
+    return path.with_name(re.sub(r"\.(png|json|md)$", "", path.name) + extension)
 
 
-def shown(path: StrPath) -> str:
+def printable_path(path: StrPath) -> str:
     """Return a path as text for an error message: one line, cut off after 300 characters."""
     text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in os.fspath(path))
     return text if len(text) <= 300 else f"{text[:300]} ..."
@@ -85,41 +89,41 @@ def is_special(path: Path) -> bool:
 
 
 @contextmanager
-def naming(path: StrPath) -> Iterator[None]:
-    """Raise errors of the file system again as `OSError` with the path that was to be written."""
+def path_in_errors(path: StrPath) -> Iterator[None]:
+    """Convert an `OSError` or `ValueError` that is raised in the `with` block to an `OSError` that names `path`."""
     try:
         yield
     except OSError as error:
         raise OSError(error.errno, f"cannot write: {error.strerror}", os.fspath(path)) from error
-    except ValueError as error:  # a null character in it
+    except ValueError as error:  # the path contains a null character
         raise OSError(errno.EINVAL, f"cannot write: {error}", os.fspath(path)) from error
 
 
-def _write(path: Path, part: Path | None, pieces: Iterable[bytes]) -> int:
-    """Write pieces to the temporary file `part`, or to `path` itself if that is None; return the number of pieces."""
+def _write(path: Path, temporary: Path | None, pieces: Iterable[bytes]) -> int:
+    """Write pieces to the file `temporary`, or to `path` itself if `temporary` is None; return their number."""
     count = 0
-    with naming(path):
+    with path_in_errors(path):
         _check_mode(path)
-        file = (part or path).open("wb")
+        file = (temporary or path).open("wb")
     try:
         for piece in pieces:
-            with naming(path):
+            with path_in_errors(path):
                 file.write(piece)
             count += 1
-        with naming(path):
+        with path_in_errors(path):
             file.flush()
-            if part:
+            if temporary:
                 os.fsync(file.fileno())
                 if path.exists():
-                    part.chmod(path.stat().st_mode)
+                    temporary.chmod(path.stat().st_mode)
     finally:
-        with naming(path):
+        with path_in_errors(path):
             file.close()
     return count
 
 
 def is_closed_pipe(error: OSError) -> bool:
-    """Return whether an error means that a pipe has no reader; on Windows that is EINVAL without a filename."""
+    """Return whether an error means that a pipe has no reader; on Windows this error is EINVAL without a filename."""
     is_invalid = sys.platform == "win32" and error.errno == errno.EINVAL
     return error.errno == errno.EPIPE or (is_invalid and error.filename is None)
 
@@ -129,19 +133,19 @@ def _check_mode(path: Path) -> None:
         raise PermissionError(errno.EACCES, "the file is read-only")
 
 
-def _goal(path: Path) -> Path:
+def _resolved(path: Path) -> Path:
     """Return the path with all links resolved."""
     return Path(os.path.realpath(path))
 
 
-def _part(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     """Return the path of the temporary file, in the same folder as the file that it will replace."""
-    goal = _goal(path)
-    return goal.with_name(f".{goal.name[-40:]}.{os.getpid()}.part")  # cut, so that the new name is not too long
+    goal = _resolved(path)
+    return goal.with_name(f".{goal.name[-40:]}.{os.getpid()}.part")  # shortened, so that the new name is not too long
 
 
-_UNKNOWN_TO_SHARES = {errno.EACCES, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
-"""Errors of file systems that cannot synchronise a folder or do not allow to read it."""
+_FSYNC_UNSUPPORTED = {errno.EACCES, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+"""Error numbers of file systems that cannot synchronise a folder or do not allow it to be opened."""
 
 
 def _sync_folder(folder: Path) -> None:
@@ -155,5 +159,5 @@ def _sync_folder(folder: Path) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        if error.errno not in _UNKNOWN_TO_SHARES:  # with these errors, the file is replaced nevertheless
+        if error.errno not in _FSYNC_UNSUPPORTED:  # unsupported: ignore the error, the files are replaced already
             raise

@@ -1,4 +1,7 @@
-"""`Game`: the Python interface to one position, as far as all games share it."""
+"""`Game`: the Python interface to one position; the base class of every game's own `Game` class.
+
+Start reading at `Game.play`. A game's own class is in its `game.py`; its compiled rules are called through `verbs.py`.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.batch import new_games
-from ninetka_env.core.chance import make_streams
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import as_action, check_choice, check_count, shortened
+from ninetka_env.core.options import as_action, check_choice, check_count, short_repr
 from ninetka_env.core.outcome import DRAWN, REWARDS, write_rewards
-from ninetka_env.core.registry import Definition, Variant, definition_of, get_definition, own_dtype
+from ninetka_env.core.random_streams import make_streams
+from ninetka_env.core.registry import Definition, Variant, canonical_dtype, definition_of, get_definition
 from ninetka_env.core.text import quote
 from ninetka_env.core.verbs import (
     Mask,
-    Records,
+    StateArray,
     is_legal,
     is_over,
     play,
@@ -29,10 +32,10 @@ from ninetka_env.core.verbs import (
 from ninetka_env.core.verbs import num_actions as count_actions
 
 EVENTS = ("resigned", "time", "left")
-"""Events that end a game before the rules do: a seat resigns, runs out of time, or leaves the game."""
+"""Kinds of events that end a game before the rules do: a seat resigns, runs out of time, or leaves the game."""
 
 
-MOST_NAMED = 100
+MAX_NAMED_ACTIONS = 100
 """Maximum number of legal actions that an error message names."""
 
 
@@ -46,9 +49,9 @@ class Event(NamedTuple):
 
 
 class Game:
-    """One position of a game, and the game that continues from it.
+    """The current position of a game, with methods to query it and to play actions in place.
 
-    Seats are counted from 0; actions are ints from 0. Each game derives a class that adds its own members.
+    Seats are counted from 0; actions are ints from 0. Each game has a subclass with further members.
     """
 
     __slots__ = ("event", "last_action", "passed", "records")
@@ -56,7 +59,7 @@ class Game:
     name: ClassVar[str]
     """The game's name in the registry."""
 
-    records: Records
+    records: StateArray
     """(1,) state array: the position."""
     last_action: int | None
     """The last action, None at the start."""
@@ -65,13 +68,13 @@ class Game:
     event: Event | None
     """The event that ended the game before the rules did, or None."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: StateArray) -> None:
         """Wrap a (1,) state array of the game without copying it. To start a game, use `new`.
 
         Raises:
             ValueError: if `records` is not a (1,) state array of this game.
         """
-        self.records = records if _is_plain(records, self.name) else _checked(records, self.name)
+        self.records = records if _is_canonical(records, self.name) else _canonical_view(records, self.name)
         self.last_action = None
         self.passed = ()
         self.event = None
@@ -83,7 +86,7 @@ class Game:
 
     @classmethod
     def start(cls, variant: Variant, seed: int | None = None) -> Self:
-        """Start a game of a variant; `seed` is for a random start, None draws fresh entropy."""
+        """Start a game of a variant; `seed` determines a random start, None draws a seed from the operating system."""
         return cls(new_games(variant, make_streams(seed)))
 
     # Queries
@@ -95,12 +98,12 @@ class Game:
 
     @property
     def num_actions(self) -> int:
-        """Actions are 0 .. num_actions - 1."""
+        """The number of actions, legal or not; actions are 0 .. num_actions - 1."""
         return int(_count_actions(self.records, 0))
 
     @property
     def to_move(self) -> int:
-        """The seat that acts next; without meaning when the game is over."""
+        """The seat that acts next; undefined when the game is over."""
         return int(self.records["to_move"][0])
 
     @property
@@ -115,7 +118,7 @@ class Game:
 
     @property
     def ply(self) -> int:
-        """The number of plies played so far; passes that the rules play do not count."""
+        """The number of plies played so far; turns that the rules skip do not count."""
         return int(_plies(self.records, 0))
 
     def legal_actions(self) -> npt.NDArray[np.int64]:
@@ -139,8 +142,8 @@ class Game:
     def winner(self) -> int:
         """Return the seat that wins in this position, or `DRAWN`, -1.
 
-        After an event, its seat cannot win. Of the other seats, the one with the highest score in this position wins,
-        and among equal scores the last in seat order.
+        After an event, the seat of the event cannot win. The other seat with the highest score in this position wins;
+        a tie is won by the tied seat with the highest number.
         """
         if self.event is None:
             return int(_winner_of(self.records, 0))
@@ -149,7 +152,7 @@ class Game:
         return int(np.flatnonzero(scores == scores.max())[-1])
 
     @property
-    def scored(self) -> bool:
+    def decided_by_scores(self) -> bool:
         """Whether scores decide the winner. They do not if an event, or an action such as resigning, ended the game."""
         return self.event is None
 
@@ -157,7 +160,7 @@ class Game:
         """Return each seat's reward in this position, (n,) float32 with sum 0.
 
         Args:
-            reward: one of `ninetka_env.core.outcome.REWARDS`; after an event both are equal to `"win"`.
+            reward: one of `ninetka_env.core.outcome.REWARDS`; after an event, `"score"` gives the same as `"win"`.
         """
         kind = check_choice("reward", reward, REWARDS)
         rewards = np.zeros(self.num_players, np.float32)
@@ -174,8 +177,8 @@ class Game:
         """Play an action for the seat to move, in place, and set `passed` to the seats that were skipped.
 
         Raises:
-            ValueError: if the action is illegal or the state array is read-only. The position is then unchanged; the
-                message names an illegal action and the legal ones.
+            ValueError: if the action is illegal or the state array is read-only. The position is then unchanged. For an
+                illegal action, the message names it and the legal actions.
             TypeError: if the action is not an integer.
         """
         self.check_writeable()
@@ -187,7 +190,7 @@ class Game:
         self.passed = _seats(passed) if passed else ()
 
     def check_writeable(self) -> None:
-        """Raise `ValueError` if the state array is read-only, because compiled code does not check that."""
+        """Raise `ValueError` if the state array is read-only; compiled code does not check this."""
         if not self.records.flags.writeable:
             raise ValueError("the state array is read-only: play in game.copy() instead")
 
@@ -212,7 +215,7 @@ class Game:
         self.event = Event(reason, seat)
 
     def hand_turn(self, seat: int) -> None:
-        """Make `seat` the seat to move; raises `ValueError` in games that do not allow it, which are most."""
+        """Make `seat` the seat to move. Most games do not allow this and raise `ValueError`."""
         raise ValueError(f"{self.definition().title}: all turns must be played")
 
     def copy(self) -> Self:
@@ -230,23 +233,23 @@ class Game:
         return str(action)
 
     def action_index(self, name: str) -> int:
-        """Return the action with a name that `action_name` returns; raises `ValueError` for other text."""
+        """Return the action called `name`, the inverse of `action_name`; raises `ValueError` for other text."""
         if not name.isascii() or not name.isdigit() or len(name) > 9:
             raise ValueError(f"no action {quote(name)}: expected a number")
         return int(name)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the position that `str(game)` wrote; raises `ValueError` that names the error."""
+        """Return the position that `str(game)` describes; raises `ValueError` if `text` is not such a text."""
         raise NotImplementedError
 
     def drawn_actions(self) -> tuple[int, ...]:
-        """Return the random actions before the first turn of this start position, for `start_from`."""
+        """Return the actions drawn at random that led to this start position; pass them to `start_from`."""
         return ()
 
     @classmethod
     def start_from(cls, variant: Variant, drawn: tuple[int, ...]) -> Self:
-        """Return the start position with these random actions; see `drawn_actions`.
+        """Return the start position that results from these random actions; see `drawn_actions`.
 
         Raises:
             ValueError: if no random start has these actions.
@@ -256,19 +259,19 @@ class Game:
         return cls.start(variant, 0)
 
     def describe_illegal(self, action: int) -> str:
-        """Return an error message for an illegal action, with the legal ones."""
-        what = f"action {shortened(action)}"
+        """Return an error message for an illegal action; it lists the legal actions."""
+        what = f"action {short_repr(action)}"
         if 0 <= action < self.num_actions and self.action_name(action) != str(action):
             what += f" ({self.action_name(action)})"
         if self.is_over:
             return f"{what} is illegal{self._where()}: the game is over"
         legal = [self.action_name(int(one)) for one in self.legal_actions()]
-        if len(legal) > MOST_NAMED:
-            legal = [*legal[:MOST_NAMED], f"... ({len(legal)} in all)"]
+        if len(legal) > MAX_NAMED_ACTIONS:
+            legal = [*legal[:MAX_NAMED_ACTIONS], f"... ({len(legal)} in all)"]
         return f"{what} is illegal for seat {self.to_move}{self._where()}: legal are {', '.join(legal)}"
 
     def _where(self) -> str:
-        """Return where in the game this position is, for error messages."""
+        """Return a phrase for error messages that names the stage, such as ` in phase NEUTRAL`; by default empty."""
         return ""
 
     def __repr__(self) -> str:
@@ -277,7 +280,7 @@ class Game:
         return f"<Game of {self.definition().title}: ply {self.ply}, {state}>"
 
     def __eq__(self, other: object) -> bool:
-        """Return whether positions, options and events are equal; earlier moves do not count."""
+        """Return whether positions, options and events are equal; earlier moves are not compared."""
         if not isinstance(other, Game) or self.records.dtype != other.records.dtype:
             return False
         return self.records.tobytes() == other.records.tobytes() and self.event == other.event
@@ -293,46 +296,46 @@ class Game:
         self.records, self.last_action, self.passed, self.event = state
 
 
-def check_game(game: Any, kind: type[Game]) -> None:
+def check_game(game: Any, game_class: type[Game]) -> None:
     """Raise `TypeError` unless `game` is a game of this class."""
-    if not isinstance(game, kind):
-        raise TypeError(f"expected a game of {kind.definition().title}, got {shortened(game)}")
+    if not isinstance(game, game_class):
+        raise TypeError(f"expected a game of {game_class.definition().title}, got {short_repr(game)}")
 
 
-def result_of(game: Game) -> str:
+def winner_text(game: Game) -> str:
     """Return the result as text with the name of the seat, such as `"yellow wins"` or `"drawn"`."""
     winner = game.winner()
     return "drawn" if winner == DRAWN else f"{game.definition().seats[winner]} wins"
 
 
-def _is_plain(records: Any, name: str) -> bool:
+def _is_canonical(records: Any, name: str) -> bool:
     """Return whether `records` is a (1,) state array of this game in the form that compiled code expects."""
     if type(records) is not np.ndarray or records.shape != (1,) or not records.dtype.isalignedstruct:
         return False
     return definition_of(records.dtype).name == name
 
 
-def _checked(records: Any, name: str) -> Records:
+def _canonical_view(records: Any, name: str) -> StateArray:
     """Return a view of a (1,) state array in the form that compiled code expects; `ValueError` for other objects."""
     if not isinstance(records, np.ndarray) or records.shape != (1,):
-        got = f"shape {records.shape}" if isinstance(records, np.ndarray) else shortened(records)
+        got = f"shape {records.shape}" if isinstance(records, np.ndarray) else short_repr(records)
         raise ValueError(f"records: expected a state array of shape (1,), such as games[i : i + 1], got {got}")
     definition = definition_of(records.dtype)
     if definition.name != name:
         raise ValueError(f"records: expected states of {name}, got states of {definition.name}")
-    return records.view(own_dtype(records.dtype), np.ndarray)
+    return records.view(canonical_dtype(records.dtype), np.ndarray)
 
 
 def _seats(bits: int) -> tuple[int, ...]:
     return tuple(seat for seat in range(bits.bit_length()) if bits >> seat & 1)
 
 
-# The functions that Python calls take an array and an index, because passing a single state costs five times as much
-# as passing an array.
+# Functions that are called from Python take an array and an index, because passing a single state takes five times as
+# long as passing an array.
 
 
 @jit
-def _play_if_legal(games: Records, index: int, action: int) -> int:
+def _play_if_legal(games: StateArray, index: int, action: int) -> int:
     """Play an action and return the skipped seats as bits, or -1 if the action is illegal."""
     if not is_legal(games[index], action):
         return -1
@@ -340,40 +343,40 @@ def _play_if_legal(games: Records, index: int, action: int) -> int:
 
 
 @jit
-def _is_over(games: Records, index: int) -> bool:
+def _is_over(games: StateArray, index: int) -> bool:
     return is_over(games[index])
 
 
 @jit
-def _plies(games: Records, index: int) -> int:
+def _plies(games: StateArray, index: int) -> int:
     return plies(games[index])
 
 
 @jit
-def _stage(games: Records, index: int) -> int:
+def _stage(games: StateArray, index: int) -> int:
     return stage(games[index])
 
 
 @jit
-def _count_actions(games: Records, index: int) -> int:
+def _count_actions(games: StateArray, index: int) -> int:
     return count_actions(games[index])
 
 
 @jit
-def _winner_of(games: Records, index: int) -> int:
+def _winner_of(games: StateArray, index: int) -> int:
     return winner_of(games[index])
 
 
 @jit
-def _write_scores(games: Records, index: int, scores: npt.NDArray[Any]) -> None:
+def _write_scores(games: StateArray, index: int, scores: npt.NDArray[Any]) -> None:
     write_scores(games[index], scores)
 
 
 @jit
-def _write_rewards(games: Records, index: int, kind: int, rewards: npt.NDArray[np.float32]) -> None:
+def _write_rewards(games: StateArray, index: int, kind: int, rewards: npt.NDArray[np.float32]) -> None:
     write_rewards(games[index], kind, rewards)
 
 
 @jit
-def _write_legal_mask(games: Records, index: int, mask: Mask) -> None:
+def _write_legal_mask(games: StateArray, index: int, mask: Mask) -> None:
     write_legal_mask(games[index], mask)

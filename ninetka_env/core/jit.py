@@ -2,7 +2,7 @@
 
 Two rules follow from numba: compiled functions must not be recursive (recursive functions crash when loaded from the
 cache), and module globals are constants (numba freezes them when it compiles). Compiled code is cached on disk; see
-`ninetka_env.core.cache`. `core/threads.py` and the solver's `lanes.py` define further intrinsics.
+`ninetka_env.core.cache`. `ninetka_env.core.threads` and `ninetka_agents.ninetka.solver.simd` define further intrinsics.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ninetka_env.core.cache import keep_on_disk
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-"""numba's options for all compiled code. Nothing calls it from C, so that wrapper would only take compile time."""
+NJIT_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+"""numba's options for all compiled code. Nothing calls the code from C, so the C wrapper is not compiled."""
 
 
 def _mangling_args(record: types.Record) -> tuple[str, tuple[str]]:
-    """Name a structured dtype by its fields in the symbols of compiled code.
+    """Return the name of a structured dtype in the symbols of compiled code: a hash of its fields.
 
-    numba numbers these types in each process. If two processes compile code for two dtypes and a third process loads
-    both from the cache, the symbols could be equal and be linked to each other.
+    numba would use a number that counts the types of a process. Two processes could then give two dtypes the same
+    number, and a third process that loads the code of both from the cache would link the wrong functions.
     """
     return "Record", (hashlib.sha256(record.name.encode()).hexdigest()[:16],)
 
@@ -41,44 +41,49 @@ def _mangling_args(record: types.Record) -> tuple[str, tuple[str]]:
 types.Record.mangling_args = property(_mangling_args)
 
 
-def jit(function: F | None = None, *, inline: bool = False, counted: bool = True, entry: bool = True) -> Any:
+def jit(function: F | None = None, *, inline: bool = False, refcount: bool = True, python_callable: bool = True) -> Any:
     """Compile a function with numba: no Python objects, no GIL, cached on disk by a hash of the sources.
 
     Args:
-        function: the function to compile; without one, a decorator is returned.
+        function: the function to compile; if None, a decorator is returned.
         inline: merge the function into its callers before they are compiled; faster if it is called with views.
-        counted: count references to arrays. False is faster in short functions with loops, where numba does not remove
-            the atomic increments and decrements. The function, and all that are merged into it, must then create no
-            arrays, and its callers must hold references to its arguments.
-        entry: create a wrapper that Python can call. Without it, only compiled code can call the function, and short
-            functions compile much faster.
+        refcount: count references to arrays. False is faster in short functions with loops, where numba does not remove
+            the atomic increments and decrements. With False, neither the function nor functions merged into it may
+            create arrays, and the callers must hold references to the arguments.
+        python_callable: create a wrapper that Python can call. Without it, only compiled code can call the function,
+            and short functions compile much faster.
     """
     if function is None:
-        return functools.partial(jit, inline=inline, counted=counted, entry=entry)
+        return functools.partial(jit, inline=inline, refcount=refcount, python_callable=python_callable)
     if numba.config.DISABLE_JIT:
         return function
     merging = "always" if inline else "never"
-    compiled = numba.njit(**OPTIONS, inline=merging, _nrt=counted, no_cpython_wrapper=not entry)(function)
-    if not entry:
-        compiled.__class__ = _Inner
+    compiled = numba.njit(**NJIT_OPTIONS, inline=merging, _nrt=refcount, no_cpython_wrapper=not python_callable)(
+        function
+    )
+    if not python_callable:
+        compiled.__class__ = _InternalDispatcher
     keep_on_disk(compiled)
     return compiled
 
 
-def inner(function: F) -> Any:
-    """Compile a function that creates no arrays for compiled code only: `jit(counted=False, entry=False)`."""
-    return jit(function, counted=False, entry=False)
+def jit_internal(function: F) -> Any:
+    """Compile a function that creates no arrays and is called only by compiled code; see `jit`."""
+    return jit(function, refcount=False, python_callable=False)
 
 
-class _Inner(CPUDispatcher):
-    """A compiled function without a wrapper for Python; numba would jump to an invalid address."""
+class _InternalDispatcher(CPUDispatcher):
+    """A compiled function without a Python wrapper: calling it from Python raises `TypeError`.
+
+    numba's own dispatcher would jump to an invalid address.
+    """
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         raise TypeError(f"{self.py_func.__name__} has no wrapper for Python: only compiled code can call it")
 
 
-def frozen(values: Any, dtype: Any) -> npt.NDArray[Any]:
-    """Return a contiguous read-only array."""
+def readonly_array(values: Any, dtype: Any) -> npt.NDArray[Any]:
+    """Return the values as a contiguous read-only array of dtype `dtype`."""
     table = np.ascontiguousarray(values, dtype=dtype)
     table.setflags(write=False)
     return table
@@ -89,13 +94,13 @@ def popcount(bits: int) -> int:
     return int(bits).bit_count()
 
 
-def lowest(bits: int) -> int:
+def lowest_bit(bits: int) -> int:
     """Return the index of the lowest set bit of `bits`, which must not be 0."""
     return (int(bits) & -int(bits)).bit_length() - 1
 
 
 def prefetch(array: Any, row: np.int64) -> None:
-    """Let the processor fetch the start of a row into its cache, without waiting for it."""
+    """Let the processor load the start of a row of a 2-D array into its cache, without waiting for the data."""
 
 
 def _llvm_bits(name: str, zero_flag: bool) -> Callable[..., Any]:
@@ -127,7 +132,7 @@ def _popcount(bits: Any) -> Any:
     return call
 
 
-@overload(lowest)
+@overload(lowest_bit)
 def _lowest(bits: Any) -> Any:
     def call(bits: Any) -> Any:
         return _cttz(bits)

@@ -1,4 +1,8 @@
-"""Options of games, environments and agents: checks of values, with errors that name the option and what is allowed."""
+"""Options of games, environments and agents: checks of values, with errors that name the option and what is allowed.
+
+Start reading at `Option`, and for the checks of other values at `check_count`. `registry.py` makes a `Variant` from a
+game and its options.
+"""
 
 from __future__ import annotations
 
@@ -24,36 +28,36 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
         scalar = isinstance(value, (str, int, np.integer, np.bool_, type(None)))
         if scalar and isinstance(choice, bool) == is_bool and value == choice:
             return place
-    raise ValueError(f"{name}={shortened(value)}: expected one of {', '.join(map(repr, allowed))}")
+    raise ValueError(f"{name}={short_repr(value)}: expected one of {', '.join(map(repr, allowed))}")
 
 
-MOST_COUNTED = 1 << 53
-"""The default maximum of `check_count`: floats are exact up to here, and it fits into the 64 bits of compiled code."""
+MAX_COUNT = 1 << 53
+"""The default maximum of `check_count`: floats represent all integers up to here, and it fits into an int64."""
 
 
-def check_count(name: str, value: Any, least: int = 1, most: int = MOST_COUNTED) -> int:
+def check_count(name: str, value: Any, minimum: int = 1, maximum: int = MAX_COUNT) -> int:
     """Return the value of a counting option as int; `ValueError` unless it is an integer within the bounds."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
-        limit = f" and at most {most}" if most < MOST_COUNTED or (whole and value > most) else ""
-        raise ValueError(f"{name}={shortened(value)}: expected an integer of at least {least}{limit}")
+    if not whole or not minimum <= value <= maximum:
+        limit = f" and at most {maximum}" if maximum < MAX_COUNT or (whole and value > maximum) else ""
+        raise ValueError(f"{name}={short_repr(value)}: expected an integer of at least {minimum}{limit}")
     return int(value)
 
 
 def check_memory(name: str, value: int, bytes_each: int) -> None:
     """Raise `ValueError` if `value` items of `bytes_each` bytes do not fit into the machine's memory."""
     known = hasattr(os, "sysconf") and {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= os.sysconf_names.keys()
-    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else 1 << 40
-    if value * bytes_each > most:
-        needed, there = (f"{size / (1 << 30):.3g} GiB" for size in (value * bytes_each, most))
-        raise ValueError(f"{name}={shortened(value)}: would take {needed} of memory, but the machine has {there}")
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else 1 << 40
+    if value * bytes_each > available:
+        needed, there = (f"{size / (1 << 30):.3g} GiB" for size in (value * bytes_each, available))
+        raise ValueError(f"{name}={short_repr(value)}: would take {needed} of memory, but the machine has {there}")
 
 
-def check_scale(name: str, value: Any) -> float:
+def check_nonnegative(name: str, value: Any) -> float:
     """Return the value of an option as float; `ValueError` unless it is a finite number of at least 0."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not 0 <= value < math.inf:
-        raise ValueError(f"{name}={shortened(value)}: expected a finite number of at least 0")
+        raise ValueError(f"{name}={short_repr(value)}: expected a finite number of at least 0")
     return float(value)
 
 
@@ -62,24 +66,27 @@ def check_actions(actions: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     try:
         chosen = np.asarray(actions)
     except ValueError:  # sequences of different lengths
-        raise ValueError(f"actions: expected shape ({count},), got {shortened(actions)}") from None
+        raise ValueError(f"actions: expected shape ({count},), got {short_repr(actions)}") from None
     if chosen.dtype.kind not in "iu":
-        raise TypeError(f"actions: expected integers, got {shortened(chosen.dtype)}")
+        raise TypeError(f"actions: expected integers, got {short_repr(chosen.dtype)}")
     if chosen.shape != (count,):
         raise ValueError(f"actions: expected shape ({count},), got {chosen.shape}")
     return np.ascontiguousarray(chosen, np.int64)
 
 
 def as_action(action: Any, num_actions: int) -> int:
-    """Return an integer or integer scalar as int; `TypeError` for anything else, such as floats, bools and arrays."""
+    """Return an action (Python or numpy integer, or 0-d integer array) as int; `TypeError` for any other type.
+
+    The range is not checked; `num_actions` is only used in the error message.
+    """
     if isinstance(action, (int, np.integer)) and not isinstance(action, bool):
         return int(action)
     if isinstance(action, np.ndarray) and action.ndim == 0 and np.issubdtype(action.dtype, np.integer):
         return int(action)
-    raise TypeError(f"an action is an integer 0..{num_actions - 1}, got {shortened(action)}")
+    raise TypeError(f"an action is an integer 0..{num_actions - 1}, got {short_repr(action)}")
 
 
-def shortened(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return a value's repr in one line, cut off after 80 characters, or its type if repr fails."""
     try:
         text = _SHORT.repr(value) if type(value) in (list, tuple, dict, set, frozenset) else repr(value)
@@ -89,7 +96,7 @@ def shortened(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:80]} ..."
 
 
-_SHORT = reprlib.Repr()  # shows the first items only, because an item may be repeated 2 ** 30 times
+_SHORT = reprlib.Repr()  # shows only the first items, because a list may have 2 ** 30 of them
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = 20
 
 
@@ -114,7 +121,7 @@ class Option(ABC):
 
     @abstractmethod
     def parse(self, text: str) -> Any:
-        """Return the value that a text represents, such as one of a command line; `ValueError` as in `encode`."""
+        """Return the value that a text represents, for example on a command line; `ValueError` as in `encode`."""
 
     @property
     @abstractmethod
@@ -124,7 +131,7 @@ class Option(ABC):
 
 @dataclass(frozen=True)
 class Choice(Option):
-    """An option with a few values."""
+    """An option with a fixed set of values."""
 
     values: tuple[Any, ...]
 
@@ -141,7 +148,7 @@ class Choice(Option):
         for value in self.values:
             if text == str(value) or (isinstance(value, bool) and text == str(value).lower()):
                 return value
-        raise ValueError(f"{self.name}={shortened(text)}: expected one of {self.allowed}")
+        raise ValueError(f"{self.name}={short_repr(text)}: expected one of {self.allowed}")
 
     @property
     def allowed(self) -> str:
@@ -150,15 +157,15 @@ class Choice(Option):
 
 
 @dataclass(frozen=True)
-class Whole(Option):
+class Integer(Option):
     """An option that is an integer within bounds; its code is the integer itself."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
     def encode(self, value: Any) -> int:
         """Return the number."""
-        return check_count(self.name, value, self.least, self.most)
+        return check_count(self.name, value, self.minimum, self.maximum)
 
     def decode(self, code: int) -> Any:
         """Return the number."""
@@ -169,18 +176,18 @@ class Whole(Option):
         try:
             return self.encode(int(text))
         except ValueError:
-            raise ValueError(f"{self.name}={shortened(text)}: expected {self.allowed}") from None
+            raise ValueError(f"{self.name}={short_repr(text)}: expected {self.allowed}") from None
 
     @property
     def allowed(self) -> str:
-        """The bounds."""
-        return f"an integer {self.least}..{self.most}"
+        """The bounds, as text."""
+        return f"an integer {self.minimum}..{self.maximum}"
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _misfit(
+def _call_error(
     function: str, places: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any], known: Collection[str]
 ) -> str:
     """Return the error message for arguments that do not match the signature, with Python's wording."""
@@ -192,24 +199,25 @@ def _misfit(
     return f"{function}() takes at most {count} but {len(arguments)} were given"
 
 
-def takes_options(options: Sequence[Option], *, by_name: bool = False) -> Callable[[F], F]:
-    """Return a decorator that lists a game's options in the signature of a function with `**options: Unpack[Options]`.
+def takes_options(options: Sequence[Option], *, keyword_only: bool = False) -> Callable[[F], F]:
+    """Return a decorator that adds a game's options to the signature of a function with `**options: Unpack[Options]`.
 
     The new signature has every option with its default, in order, after the positional parameters and before the
-    keyword-only ones. Calls are checked against it. `Options` is a `TypedDict` for type checkers; an option that
-    type checkers should accept by position must also be a parameter of the function.
+    keyword-only parameters. Calls are checked against this signature, and the docstring lists the options. `Options`
+    is a `TypedDict` for type checkers. They accept an option by position only if it is also a parameter of the
+    function.
 
     Args:
         options: the options of the game.
-        by_name: make the options keyword-only, except those that are parameters. If False, all parameters can be given
-            by position.
+        keyword_only: make the options keyword-only, except options that are also parameters of the function. If False,
+            all parameters of the new signature can be given by position.
     """
 
     def decorate(function: F) -> F:
         given = inspect.signature(function)
         *own, rest = given.parameters.values()
         types = get_type_hints(get_args(get_type_hints(function)[rest.name])[0])
-        kind = Parameter.KEYWORD_ONLY if by_name else Parameter.POSITIONAL_OR_KEYWORD
+        kind = Parameter.KEYWORD_ONLY if keyword_only else Parameter.POSITIONAL_OR_KEYWORD
         listed = [
             given.parameters.get(name) or Parameter(name, kind, default=default, annotation=types[name])
             for name, default in ((one.name, one.default) for one in options)
@@ -225,7 +233,7 @@ def takes_options(options: Sequence[Option], *, by_name: bool = False) -> Callab
         def call(*arguments: Any, **named: Any) -> Any:  # like `signature.bind`, but five times as fast
             by_place = dict(zip(places, arguments, strict=False))
             if len(arguments) > len(places) or not named.keys() <= known or named.keys() & by_place.keys():
-                raise TypeError(_misfit(function.__qualname__, places, arguments, named, known))
+                raise TypeError(_call_error(function.__qualname__, places, arguments, named, known))
             return function(**by_place, **named)
 
         meanings = "".join(f"\n    {one.name}: {one.meaning}; {one.allowed}." for one in options)

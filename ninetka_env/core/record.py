@@ -1,4 +1,7 @@
-"""`GameRecord`: a saved game of any kind with its start, actions and result."""
+"""`GameRecord`: a saved game, of any registered game, with its start, actions and result.
+
+The text format is in `ninetka_env.api.records`; `ninetka_env.api.record_files` reads and writes files.
+"""
 
 from __future__ import annotations
 
@@ -7,49 +10,49 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ninetka_env.core.game import Event, Game
-from ninetka_env.core.registry import DEFAULT, Variant, load_variant
-from ninetka_env.core.stated import counted_result, winner_of
+from ninetka_env.core.registry import DEFAULT_GAME, Variant, load_variant
+from ninetka_env.core.stated_results import counted_result, stated_or_counted_winner
 from ninetka_env.core.text import one_line
 
 
 @dataclass(frozen=True)
 class GameRecord:
-    """A finished game with its actions and result; create one with `GameRecord.of`.
+    """A finished game with its actions and result; use `GameRecord.of` to create it.
 
     A game from a file of another program may start from a set-up position, skip turns, or be unfinished.
     """
 
     variant: Variant
     actions: tuple[int, ...]
-    """All actions that seats played. Passes that players must play are included, passes that the rules play are not."""
+    """The actions of all seats, in order. Passes that are actions are included; turns that the rules skip are not."""
     scores: tuple[float, ...]
-    """The scores of the last position by the rules."""
+    """The score of each seat in the last position, by the rules."""
     winner: int
     """The winning seat, `DRAWN`, or `UNFINISHED` if no seat has won.
 
-    An event or a stated result decides; without them, the final position of a game that is over.
+    It follows from the event or the stated result; without them, from the final position if the game is over.
     """
     drawn: tuple[int, ...] = ()
-    """The random actions before the first turn: see `Game.drawn_actions`."""
+    """The actions drawn at random before the first turn: see `Game.drawn_actions`."""
     event: Event | None = None
     """The event that ended the game before the rules did."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """Free text by key: the agents under the names of their seats, `seed`, `date` ..."""
-    begin: Game | None = None
+    start_position: Game | None = None
     """The position before the first action, if it differs from the variant's start position."""
-    handed: tuple[int, ...] = ()
+    skipped_turns: tuple[int, ...] = ()
     """Indices of actions before which a turn was skipped, in a game of two seats."""
     stated: str = ""
-    """The result that the players agreed on or that a file states, such as `B+2.5` or `Void`; empty if it equals the
-    result by the rules."""
+    """The result that the players agreed on or that a file states, such as `B+2.5` or `Void`; empty if there is none or
+    it equals the result by the rules."""
     counted: int | None = None
-    """The winner of the final position by the rules, if the game is over and `winner` is another one; else None."""
+    """The winner by the rules, if the game is over and this winner differs from `winner`; else None."""
 
     @classmethod
     def of(
         cls,
         actions: Iterable[int],
-        game: str | Variant = DEFAULT,
+        game: str | Variant = DEFAULT_GAME,
         *,
         drawn: Iterable[int] = (),
         event: Event | None = None,
@@ -61,7 +64,7 @@ class GameRecord:
 
         Args:
             actions: the actions of all seats, in order.
-            game: the game's spec; `options` override those of the spec.
+            game: the game's spec, or a variant; `options` override its options.
             drawn: see `GameRecord`.
             event: see `GameRecord`.
             tags: see `GameRecord`.
@@ -72,8 +75,10 @@ class GameRecord:
             ValueError: if an option or action is wrong, the game is not over after the last action, or both an event
                 and a stated result are given.
         """
-        played, chance = tuple(map(int, actions)), tuple(map(int, drawn))
-        record = cls(load_variant(game, **options), played, (), 0, chance, event, dict(tags or {}), stated=stated)
+        played, drawn_actions = tuple(map(int, actions)), tuple(map(int, drawn))
+        record = cls(
+            load_variant(game, **options), played, (), 0, drawn_actions, event, dict(tags or {}), stated=stated
+        )
         return record.with_result(record.final())
 
     @property
@@ -88,8 +93,8 @@ class GameRecord:
 
     def start(self) -> Game:
         """Return the position before the first action; `ValueError` if no random start has the actions `drawn`."""
-        if self.begin is not None:
-            return self.begin.copy()
+        if self.start_position is not None:
+            return self.start_position.copy()
         game: Game = self.variant.game_class.start_from(self.variant, self.drawn)
         return game
 
@@ -105,35 +110,38 @@ class GameRecord:
         for number in range(len(self.actions)):
             yield game.copy()
             self.play(game, number)
-        yield self.ended(game)
+        yield self.apply_event(game)
 
     def final(self) -> Game:
         """Return the last position; raises as `replay` does."""
         game = self.start()
         for number in range(len(self.actions)):
             self.play(game, number)
-        return self.ended(game)
+        return self.apply_event(game)
 
     def play(self, game: Game, number: int) -> None:
-        """Play action `number`, counted from 0, in `game`, the position before it."""
-        if number in self.handed:
+        """Play action `number`, counted from 0, in `game`; if the turn before the action was skipped, skip it, too.
+
+        `game` must be the position before the action.
+        """
+        if number in self.skipped_turns:
             game.hand_turn(1 - game.to_move)
         game.play(self.actions[number])
 
-    def ended(self, game: Game) -> Game:
-        """Apply the event, if there is one, to the position after the last action; `ValueError` if it is over."""
+    def apply_event(self, game: Game) -> Game:
+        """Apply the event, if any, to `game`, the last position, and return it; `ValueError` if it is over already."""
         if self.event is not None:
             game.forfeit(self.event.seat, self.event.kind)
         return game
 
     def with_result(self, final: Game, *, unfinished: bool = False) -> GameRecord:
-        """Return the record with the stated result or, without one, the result of its last position.
+        """Return the record with scores and winner of `final`, its last position; a stated result decides the winner.
 
         A stated result is reduced to one line, and removed if it is `?` or equals the result by the rules.
 
         Raises:
-            ValueError: if `final` is not over and `unfinished` is False, or if there are both a stated result and an
-                event.
+            ValueError: if `final` is not over and `unfinished` is False, or if the record has both a stated result and
+                an event.
         """
         if not final.is_over and not unfinished:
             raise ValueError(f"the game is not over after {len(self.actions)} actions: {final!r}")
@@ -143,7 +151,7 @@ class GameRecord:
             stated = ""
         elif self.event is not None:
             raise ValueError(f"stated={stated!r}: expected no stated result, {self.event} ended the game")
-        winner = winner_of(final, stated)
+        winner = stated_or_counted_winner(final, stated)
         counted = final.winner() if final.is_over and final.winner() != winner else None
         scores = tuple(final.scores().tolist())
         return replace(self, scores=scores, winner=winner, stated=stated, counted=counted)

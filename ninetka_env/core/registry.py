@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ninetka_env.core import verbs
-from ninetka_env.core.options import Option, shortened
+from ninetka_env.core.options import Option, short_repr
 from ninetka_env.core.text import did_you_mean
 
-Values = Mapping[str, Any]
+OptionValues = Mapping[str, Any]
 """Option values of a game by name."""
 
 
 class Limits(NamedTuple):
-    """Maxima over all games of one state dtype, for the sizes of arrays."""
+    """Maxima over all variants that share a state dtype; they determine the sizes of arrays."""
 
     players: int
     actions: int
@@ -41,13 +41,13 @@ class Sizes(NamedTuple):
     """The dtype of states, one of `Definition.dtypes`."""
     num_players: int
     num_actions: int
-    """Actions are 0 .. num_actions - 1."""
+    """Number of actions, legal or not; actions are 0 .. num_actions - 1."""
     planes: tuple[int, int, int]
     """Shape (C, H, W) of an observation, int8 of 0 and 1."""
-    most_plies: int
-    """Maximum number of actions in a game. Passes that players must play count, passes that the rules play do not."""
-    drawn: int = 0
-    """Number of random actions before the first turn: see `Game.drawn_actions`."""
+    max_plies: int
+    """Maximum number of actions in a game. Passes that are actions count; turns that the rules skip do not."""
+    num_drawn: int = 0
+    """Number of actions drawn at random before the first turn: see `Game.drawn_actions`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,34 +59,35 @@ class Definition:
     title: str
     """Name in texts for people."""
     version: str
-    """NAME_vN; N increases with any change of rules, actions, masks, planes or rewards."""
+    """The text NAME_vN; N increases with any change of rules, actions, masks, planes or rewards."""
     options: tuple[Option, ...]
     """The game's options, in the order of the ints that `verbs.start` receives. Options of the environment, such as
     `reward` and `render_mode`, are not included."""
-    sizes: Callable[[Values], Sizes]
+    sizes: Callable[[OptionValues], Sizes]
     """Returns the `Sizes` for option values; raises `ValueError` for a combination that is not allowed."""
     dtypes: Mapping[np.dtype[Any], Limits]
-    """The state dtypes of the game's variants; no other game may use them. All have the fields `num_players` and
-    `to_move`. If variants share a dtype, the states store the option values."""
+    """The state dtypes of the game's variants with their `Limits`; no other game may use these dtypes. All have the
+    fields `num_players` and `to_move`. If variants share a dtype, the states store the option values."""
     compiled: tuple[Callable[..., Any], ...]
     """The game's implementations of verbs; each has the name of a verb in `ninetka_env.core.verbs`."""
-    game: str
+    class_path: str
     """Location `"module:Class"` of the game's `Game` class, which is derived from `ninetka_env.core.game.Game`."""
     seats: tuple[str, ...]
-    """Names of the seats in turn order, as many as the maximum number of players."""
+    """Names of the seats in turn order, for the maximum number of players."""
     stages: tuple[str, ...] = ("moves",)
-    """Names of the stages: see `verbs.stage`. If `stages_follow`, a game record has one line of moves for each."""
-    stages_follow: bool = True
+    """Names of the stages: see `verbs.stage`. If `stages_in_order`, a game record has one line of moves for each."""
+    stages_in_order: bool = True
     """Whether every game has each stage once, in order."""
     score_dtype: type = np.int8
     """dtype of scores in arrays of many games."""
-    pictures: str = ""
-    """Name of the module with `render_ansi(game)` and `render_rgb(game)`; if empty, `str(game)` is shown."""
+    renderer: str = ""
+    """Name of the module with `render_ansi(game, color)` and `render_rgb(game)`; if empty, `str(game)` is shown."""
     sgf: tuple[int, str] | None = None
-    """The game's number in the Smart Game Format, and the name of the module that reads and writes its SGF nodes; see
-    `ninetka_env.core.sgf`."""
-    symmetries: Callable[[Values], Any] | None = None
-    """Returns (K, num_actions) int64: the image of each action under each board symmetry, the identity first."""
+    """The game's number in the Smart Game Format (property `GM`), and the name of the module that reads and writes its
+    SGF nodes; see `ninetka_env.core.sgf`."""
+    symmetries: Callable[[OptionValues], Any] | None = None
+    """Returns, for option values, K board symmetries as (K, num_actions) int64: row k maps each action to its image
+    under symmetry k. Row 0 is the identity."""
 
     @cached_property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
@@ -96,17 +97,20 @@ class Definition:
     @cached_property
     def game_class(self) -> Any:
         """The game's `Game` class."""
-        module, _, name = self.game.partition(":")
+        module, _, name = self.class_path.partition(":")
         return getattr(importlib.import_module(module), name)
 
     def option(self, name: str, others: Sequence[str] = ()) -> Option:
-        """Return an option by name; `ValueError` lists the known names, including `others` of the caller."""
+        """Return an option by name; `ValueError` if there is none.
+
+        The error lists the names of all options and `others`, further names that the caller accepts.
+        """
         for one in self.options:
             if one.name == name:
                 return one
         known = [*(one.name for one in self.options), *others]
         meant = did_you_mean(name, known)
-        raise ValueError(f"{self.name}: unknown option {shortened(name)}, there are {', '.join(known)}{meant}")
+        raise ValueError(f"{self.name}: unknown option {short_repr(name)}, there are {', '.join(known)}{meant}")
 
     def variant(self, **options: Any) -> Variant:
         """Return the variant with these options; the others have their defaults.
@@ -117,15 +121,15 @@ class Definition:
         for name in options:
             self.option(name)
         codes = tuple(one.encode(options.get(one.name, one.default)) for one in self.options)
-        return self.decoded(codes)
+        return self.variant_from_codes(codes)
 
-    def decoded(self, codes: tuple[int, ...]) -> Variant:
+    def variant_from_codes(self, codes: tuple[int, ...]) -> Variant:
         """Return the variant for option values encoded as ints."""
         values = {one.name: one.decode(code) for one, code in zip(self.options, codes, strict=True)}
         return Variant(self, MappingProxyType(values), codes, self.sizes(values))
 
     def __repr__(self) -> str:
-        """Name the game."""
+        """Return a text with the name of the game."""
         return f"<Definition of {self.name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -138,7 +142,7 @@ class Variant:
     """A game with chosen options; created by `load_variant("go:komi=6.5")` or `Definition.variant`."""
 
     definition: Definition
-    options: Values
+    options: OptionValues
     """All option values by name."""
     codes: tuple[int, ...]
     """The option values as ints, in the order of `Definition.options`."""
@@ -151,7 +155,7 @@ class Variant:
 
     @property
     def num_actions(self) -> int:
-        """Actions are 0 .. num_actions - 1."""
+        """The number of actions, legal or not; actions are 0 .. num_actions - 1."""
         return self.sizes.num_actions
 
     @property
@@ -167,11 +171,11 @@ class Variant:
     @property
     def spec(self) -> str:
         """The text from which `load_variant` makes this variant; options with default values are left out."""
-        told = [f"{one.name}={self.options[one.name]}" for one in self.definition.options
+        changed = [f"{one.name}={self.options[one.name]}" for one in self.definition.options
                 if self.options[one.name] != one.default]  # fmt: skip
-        return self.definition.name + (f":{','.join(told)}" if told else "")
+        return self.definition.name + (f":{','.join(changed)}" if changed else "")
 
-    def replaced(self, **options: Any) -> Variant:
+    def replace_options(self, **options: Any) -> Variant:
         """Return a variant of the same game with some options changed."""
         return self.definition.variant(**{**self.options, **options})
 
@@ -193,21 +197,21 @@ class Variant:
 
 
 def _make_variant(name: str, codes: tuple[int, ...]) -> Variant:
-    return get_definition(name).decoded(codes)
+    return get_definition(name).variant_from_codes(codes)
 
 
 @dataclass
-class _Register:
+class _Registry:
     """The games that this process knows."""
 
     modules: dict[str, str] = field(default_factory=dict)
-    """For each name, the module that registers the game when it is imported."""
+    """For each game of this package, by name, the module that registers the game when it is imported."""
     definitions: dict[str, Definition] = field(default_factory=dict)
     dtypes: dict[np.dtype[Any], Definition] = field(default_factory=dict)
 
 
-_REGISTER = _Register({name: f"ninetka_env.games.{name}.definition" for name in ("ninetka", "go", "kropki")})
-DEFAULT = "ninetka"
+_REGISTRY = _Registry({name: f"ninetka_env.games.{name}.definition" for name in ("ninetka", "go", "kropki")})
+DEFAULT_GAME = "ninetka"
 """The default game."""
 
 
@@ -215,19 +219,20 @@ def register(definition: Definition) -> Definition:
     """Register a game and return its definition.
 
     Raises:
-        ValueError: if another game has its name or one of its dtypes, or a field or verb is missing or unknown.
+        ValueError: if another game has the same name or dtype, a dtype is a prefix of another dtype, a field or verb is
+            missing, or a function is not a valid verb.
     """
-    before = _REGISTER.definitions.get(definition.name)
+    before = _REGISTRY.definitions.get(definition.name)
     if before is not None and before is not definition:
         raise ValueError(f"game {definition.name!r}: another game of that name is registered already")
     for dtype in definition.dtypes:
-        owner = _REGISTER.dtypes.get(dtype, definition)
+        owner = _REGISTRY.dtypes.get(dtype, definition)
         if owner is not definition:
             raise ValueError(
                 f"game {definition.name!r}: its dtype is the dtype of {owner.name!r}; add a field with another name"
             )
-        for other in {**_REGISTER.dtypes, **definition.dtypes}:
-            if dtype != other and _begin_alike(dtype, other):
+        for other in {**_REGISTRY.dtypes, **definition.dtypes}:
+            if dtype != other and _is_prefix(dtype, other):
                 names = ", ".join(name for name in dtype.names or () if name in (other.names or ()))
                 raise ValueError(
                     f"game {definition.name!r}: the fields of a dtype are a prefix of another dtype, {names}; "
@@ -236,15 +241,15 @@ def register(definition: Definition) -> Definition:
         if lacking := {"num_players", "to_move"} - set(dtype.names or ()):
             raise ValueError(f"game {definition.name!r}: its dtype lacks {', '.join(sorted(lacking))}")
     try:
-        verbs.define(definition.dtypes, definition.functions)
+        verbs.register_functions(definition.dtypes, definition.functions)
     except ValueError as error:
         raise ValueError(f"game {definition.name!r}: {error}") from None
-    _REGISTER.definitions[definition.name] = definition
-    _REGISTER.dtypes.update(dict.fromkeys(definition.dtypes, definition))
+    _REGISTRY.definitions[definition.name] = definition
+    _REGISTRY.dtypes.update(dict.fromkeys(definition.dtypes, definition))
     return definition
 
 
-def _begin_alike(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
+def _is_prefix(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
     """Return whether one dtype is a prefix of the other (same field names, types and offsets)."""
     names = list(zip(one.names or (), other.names or (), strict=False))
     return (
@@ -256,31 +261,31 @@ def _begin_alike(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
 
 def known_games() -> list[str]:
     """Return the names of all games, sorted."""
-    return sorted({*_REGISTER.modules, *_REGISTER.definitions})
+    return sorted({*_REGISTRY.modules, *_REGISTRY.definitions})
 
 
 def get_definition(name: str) -> Definition:
     """Return a game's definition by name; `ValueError` lists the known games."""
-    if name not in _REGISTER.definitions and name in _REGISTER.modules:
-        importlib.import_module(_REGISTER.modules[name])
-    if name not in _REGISTER.definitions:
+    if name not in _REGISTRY.definitions and name in _REGISTRY.modules:
+        importlib.import_module(_REGISTRY.modules[name])
+    if name not in _REGISTRY.definitions:
         known = known_games()
-        raise ValueError(f"unknown game {shortened(name)}: known are {', '.join(known)}{did_you_mean(name, known)}")
-    return _REGISTER.definitions[name]
+        raise ValueError(f"unknown game {short_repr(name)}: known are {', '.join(known)}{did_you_mean(name, known)}")
+    return _REGISTRY.definitions[name]
 
 
 def definition_of(dtype: np.dtype[Any]) -> Definition:
-    """Return the game whose states have this dtype; `ValueError` if there is none."""
-    definition = _REGISTER.dtypes.get(dtype)  # one lookup, since hashing a dtype takes as long as the rest
+    """Return the definition of the game whose states have this dtype; `ValueError` if there is none."""
+    definition = _REGISTRY.dtypes.get(dtype)  # only one lookup, because hashing a dtype is slow
     if definition is None:
         _load_all()
-        definition = _REGISTER.dtypes.get(dtype)
+        definition = _REGISTRY.dtypes.get(dtype)
     if definition is None:
-        raise ValueError(f"no game has the dtype {shortened(dtype)}: known games are {', '.join(known_games())}")
+        raise ValueError(f"no game has the dtype {short_repr(dtype)}: known games are {', '.join(known_games())}")
     return definition
 
 
-def own_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def canonical_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the registered dtype that equals this one; `ValueError` if there is none.
 
     Equal dtypes may differ in their alignment, for example after `np.save` and `np.load`, and numba would compile code
@@ -291,32 +296,32 @@ def own_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _load_all() -> None:
     """Import all games of this package."""
-    for name in _REGISTER.modules:
+    for name in _REGISTRY.modules:
         get_definition(name)
 
 
-verbs.when_unknown(_load_all)
+verbs.on_unknown_dtype(_load_all)
 
 
 def limits_of(dtype: np.dtype[Any]) -> Limits:
-    """Return the limits of the games with this dtype."""
+    """Return the limits for a state dtype; `ValueError` if it belongs to no game."""
     return definition_of(dtype).dtypes[dtype]
 
 
-def load_variant(spec: str | Variant = DEFAULT, **options: Any) -> Variant:
+def load_variant(spec: str | Variant = DEFAULT_GAME, **options: Any) -> Variant:
     """Return the variant of a spec: `"ninetka"`, `"go:komi=6.5"`, `"kropki:width=12,height=12"`.
 
     Args:
         spec: the spec, or a variant.
-        options: further options, which override those of the spec.
+        options: further options; they override the options in `spec`.
 
     Raises:
-        ValueError: if the game or an option is wrong; the message names it and what is allowed.
+        ValueError: if the game or an option is wrong; the message names it and the allowed values.
     """
     if isinstance(spec, Variant):
-        return spec.replaced(**options) if options else spec
+        return spec.replace_options(**options) if options else spec
     if not isinstance(spec, str):
-        raise ValueError(f"game={shortened(spec)}: expected text, such as {DEFAULT!r}")
+        raise ValueError(f"game={short_repr(spec)}: expected text, such as {DEFAULT_GAME!r}")
     name, _, text = spec.partition(":")
     definition = get_definition(name)
     return definition.variant(**{**_parse(definition, text.split(",")), **options})
@@ -328,9 +333,9 @@ def with_players(variant: Variant, num_players: int) -> Variant:
         return variant
     if all(option.name != "num_players" for option in variant.definition.options):
         raise ValueError(
-            f"num_players={shortened(num_players)}: {variant.definition.title} has {variant.num_players} players"
+            f"num_players={short_repr(num_players)}: {variant.definition.title} has {variant.num_players} players"
         )
-    return variant.replaced(num_players=num_players)
+    return variant.replace_options(num_players=num_players)
 
 
 def _parse(definition: Definition, items: Iterable[str]) -> dict[str, Any]:
@@ -338,8 +343,8 @@ def _parse(definition: Definition, items: Iterable[str]) -> dict[str, Any]:
     for item in filter(None, items):
         key, equals, value = item.partition("=")
         if not equals:
-            raise ValueError(f"{definition.name}: expected option=value, found {shortened(item)}")
+            raise ValueError(f"{definition.name}: expected option=value, found {short_repr(item)}")
         if key in values:
-            raise ValueError(f"{definition.name}: option {shortened(key)} is given twice")
+            raise ValueError(f"{definition.name}: option {short_repr(key)} is given twice")
         values[key] = definition.option(key).parse(value)
     return values

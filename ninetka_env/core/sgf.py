@@ -1,9 +1,9 @@
-"""Smart Game Format, FF[4]: the part that all games share. `sgfmill` reads and writes the syntax.
+"""Reading and writing of the Smart Game Format, FF[4], shared by all games. `sgfmill` handles the syntax.
 
 A game whose `Definition.sgf` names a module can be read and written as SGF. That module has two functions:
 
-- `read(nodes)`: takes the `Node`s of a game's main variation, root first, and returns a `GameRecord`. It raises
-  `ValueError` that names the wrong move.
+- `read(nodes)`: takes the `Node`s of a game's main variation, root first, and returns a `GameRecord`. For an illegal
+  move it raises `ValueError` that names the move.
 - `write(record)`: takes a `GameRecord` and returns the nodes.
 
 A file can have several games. Of a game with variations, only the main variation is read.
@@ -28,35 +28,36 @@ import numpy.typing as npt
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Definition, get_definition, known_games
-from ninetka_env.core.stated import COLOURS, counted_result, read_result
-from ninetka_env.core.text import MAX_LINE, TAG, one_line, quote
+from ninetka_env.core.stated_results import COLOURS, counted_result, read_result
+from ninetka_env.core.text import MAX_LINE_LENGTH, TAG_PATTERN, one_line, quote
 
-with warnings.catch_warnings():  # of an invalid escape in its source, if it has not been compiled to bytecode
+with warnings.catch_warnings():  # compiling sgfmill to bytecode warns of an invalid escape in its source
     warnings.simplefilter("ignore")
     from sgfmill import sgf_grammar
 
 Node: TypeAlias = dict[str, list[str]]
 """The properties of a node; the values are unescaped."""
 
-MOST_BYTES, DEEPEST = 1_000_000, 1000
-"""Maximum size and nesting of a game with all its variations; other games are refused."""
+MAX_BYTES, MAX_DEPTH = 1_000_000, 1000
+"""Maximum size in bytes and maximum nesting depth of a game with all its variations; larger games are rejected."""
 
 TAGS = {
     "BR": "black_rank", "WR": "white_rank", "BT": "black_team", "WT": "white_team", "DT": "date", "EV": "event",
     "RO": "round", "PC": "place", "TM": "seconds", "OT": "overtime", "GN": "name", "AN": "annotated_by", "CP": "rights",
     "SO": "source", "US": "written_by",
 }  # fmt: skip
-"""Properties of the root that are tags of a game record, like the names of the players; other tags are in `GC`."""
-LONGEST_TAG = MAX_LINE - 64
+"""Maps properties of the root node to the keys of a game record's tags. The names of the players are tags, too, in `PB`
+and `PW`. All other tags are in `GC`."""
+MAX_TAG_LENGTH = MAX_LINE_LENGTH - 64
 """Longer tags are cut, so that a tag with its key fits into a line of a text game record."""
 
 _START = re.compile(rb"\(\s*;")
 _MARK = re.compile(rb"\[(?:[^\]\\]|\\.)*+\]|[()\[]", re.DOTALL)
-"""A complete value, a parenthesis of a tree, or the start of a value whose end has not been read yet."""
+"""Matches a complete value, a parenthesis of a tree, or the start of a value whose end has not been read yet."""
 
 
 def read_sgf(source: bytes | IO[bytes]) -> Iterator[GameRecord]:
-    """Yield the games of a file, or of its bytes, one by one; warn if a game skips turns.
+    """Yield the games of a binary file or of bytes one by one; warn if a game skips turns.
 
     Raises:
         ValueError: if a game is not valid; the message names the game and, if known, the move.
@@ -69,16 +70,22 @@ def read_sgf(source: bytes | IO[bytes]) -> Iterator[GameRecord]:
             record = _read_game(text)
         except ValueError as error:
             raise ValueError(f"game {number}: {error}") from None
-        if record.handed:
-            moves = ", ".join(str(move + 1) for move in record.handed[:5]) + ", .." * (len(record.handed) > 5)
+        if record.skipped_turns:
+            moves = ", ".join(str(move + 1) for move in record.skipped_turns[:5]) + ", .." * (
+                len(record.skipped_turns) > 5
+            )
             warnings.warn(f"game {number}: the turn before move {moves} is left out, and not played", stacklevel=2)
         yield record
 
 
 def _game_texts(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the text of each game, at least one text; text after the last game is ignored if it starts no game."""
+    """Yield the text of each complete game, then the text after the last complete game if it is an error.
+
+    That text is an error if it starts another game or is too long, or if there is no complete game. The parser then
+    reports the error.
+    """
     text, found = b"", False
-    while (chunk := file.read(MOST_BYTES)) and len(text) <= MOST_BYTES:
+    while (chunk := file.read(MAX_BYTES)) and len(text) <= MAX_BYTES:
         text, place = text + chunk, 0
         while end := _end_of_game(text, place):
             yield text[place:end]
@@ -89,15 +96,15 @@ def _game_texts(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _end_of_game(text: bytes, place: int) -> int:
-    """Return the end of the first game at or after `place`, 0 if its end has not been read yet."""
+    """Return the end index of the first game that starts at or after `place`; 0 if its end has not been read yet."""
     start, depth = _START.search(text, place), 0
     for mark in _MARK.finditer(text, start.start()) if start else ():
         sign = mark[0]
         if sign == b"[":
             return 0
         depth += (sign == b"(") - (sign == b")")
-        if depth > DEEPEST:
-            raise ValueError(f"expected variations nested at most {DEEPEST} deep")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"expected variations nested at most {MAX_DEPTH} deep")
         if depth == 0:
             return mark.end()
     return 0
@@ -105,8 +112,8 @@ def _end_of_game(text: bytes, place: int) -> int:
 
 def _read_game(text: bytes) -> GameRecord:
     """Parse the text of one game."""
-    if len(text) > MOST_BYTES:
-        raise ValueError(f"expected at most {MOST_BYTES} bytes")
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"expected at most {MAX_BYTES} bytes")
     try:
         tree = sgf_grammar.parse_sgf_game(text)
     except ValueError as error:
@@ -117,7 +124,7 @@ def _read_game(text: bytes) -> GameRecord:
 
 
 def sgf_text(record: GameRecord) -> str:
-    """Return a game as SGF text; `ValueError` if the game has no SGF format."""
+    """Return a game record as SGF text; `ValueError` if the game has no SGF format."""
     definition = record.variant.definition
     if definition.sgf is None:
         raise ValueError(f"{definition.title} has no SGF format: expected a file name that does not end in .sgf")
@@ -136,7 +143,7 @@ def _module(definition: Definition) -> Any:
 
 
 def _decoded(nodes: list[dict[str, list[bytes]]]) -> list[Node]:
-    """Decode nodes by the character set that the root names, by default UTF-8 or, if that fails, Latin-1."""
+    """Decode nodes with the character set in the root's `CA`; without `CA`, with UTF-8 or, if that fails, Latin-1."""
     names = [value.decode("ascii", "replace") for value in nodes[0].get("CA", [b"UTF-8"])[:1]]
     try:
         codec = codecs.lookup(names[0])
@@ -157,17 +164,17 @@ def _decoded(nodes: list[dict[str, list[bytes]]]) -> list[Node]:
 
 
 def _game_of(root: Node) -> Definition:
-    """Return the game whose number the root names, by default Go, as in the standard."""
-    told = value_of(root, "GM", "1")
+    """Return the definition of the game whose number is in the root's `GM`; by default Go, as in the SGF standard."""
+    game_number = value_of(root, "GM", "1")
     numbers = {}
     for name in known_games():
         definition = get_definition(name)
         if definition.sgf is not None:
             numbers[str(definition.sgf[0])] = definition
-    if told not in numbers:
+    if game_number not in numbers:
         known = ", ".join(f"{number} ({one.title})" for number, one in sorted(numbers.items()))
-        raise ValueError(f"GM[{quote(told)}]: expected one of {known}")
-    return numbers[told]
+        raise ValueError(f"GM[{quote(game_number)}]: expected one of {known}")
+    return numbers[game_number]
 
 
 # Functions for the games' SGF modules
@@ -179,7 +186,7 @@ def value_of(node: Node, name: str, default: str = "") -> str:
 
 
 def new_root(definition: Definition, record: GameRecord, final: Game) -> Node:
-    """Return a root node with the properties of all games: format, game, character set, result, players and tags."""
+    """Return a root node with the properties that all games have: format, game, character set, result and tags."""
     assert definition.sgf is not None
     root: Node = {
         "GM": [str(definition.sgf[0])],
@@ -198,11 +205,11 @@ def new_root(definition: Definition, record: GameRecord, final: Game) -> Node:
 
 
 def stones_of(board: npt.NDArray[np.int8], name: Callable[[int], str]) -> Node:
-    """Return the properties `AB` and `AW` with the stones of a set-up position; an empty one is left out.
+    """Return the properties `AB` and `AW` for the stones of a set-up position; a property without stones is omitted.
 
     Args:
-        board: all cells in order: 0 empty, else seat + 1.
-        name: returns SGF's name of a cell.
+        board: all cells in order: 0 if empty, else seat + 1.
+        name: returns the SGF name of a cell, given its index in `board`.
     """
     stones = {f"A{COLOURS[seat]}": np.flatnonzero(board == seat + 1).tolist() for seat in range(2)}
     return {key: [name(cell) for cell in cells] for key, cells in stones.items() if cells}
@@ -215,17 +222,17 @@ def read_tags(root: Node, seats: Sequence[str]) -> dict[str, str]:
     """
     tags: dict[str, str] = {}
     for name, key in _tags_of(seats).items():
-        text = one_line(value_of(root, name), LONGEST_TAG)
+        text = one_line(value_of(root, name), MAX_TAG_LENGTH)
         if text:
             tags[key] = text
     for line in value_of(root, "GC").split("\n"):
-        match = TAG.fullmatch(line.strip())
+        match = TAG_PATTERN.fullmatch(line.strip())
         if match and match[2]:
-            tags.setdefault(match[1], one_line(match[2], LONGEST_TAG))
+            tags.setdefault(match[1], one_line(match[2], MAX_TAG_LENGTH))
     return tags
 
 
-def with_result(record: GameRecord, final: Game, text: str) -> GameRecord:
+def with_stated_result(record: GameRecord, final: Game, text: str) -> GameRecord:
     """Return the record with the result that its file states in `RE`.
 
     If the text says that a seat resigned, lost on time or left, and the game is not over, it becomes the record's

@@ -1,4 +1,7 @@
-"""Helpers for text that people write: tag lines, one-line texts, and suggestions in error messages."""
+"""Helpers for text that people write: tag lines, one-line texts, and suggestions in error messages.
+
+The text of positions is in `text.py` of each game, that of game records in `ninetka_env.api.records`.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,16 @@ import difflib
 import re
 from collections.abc import Iterable
 
-TAG = re.compile(r"([a-z][a-z0-9_]{0,31}):(?: (\S(?:.*\S)?))?")
+TAG_PATTERN = re.compile(r"([a-z][a-z0-9_]{0,31}):(?: (\S(?:.*\S)?))?")
 """A tag line of a game record: a key and its text."""
-MAX_LINE = 4096
+MAX_LINE_LENGTH = 4096
 """Maximum length of a line of a game record, in characters."""
 
 
-def one_line(text: str, most: int = 500) -> str:
-    """Return a text as one line of at most `most` printable characters; other characters become single spaces."""
+def one_line(text: str, max_length: int = 500) -> str:
+    """Return a text as one line of at most `max_length` printable characters; other characters become single spaces."""
     printable = "".join(char if char.isprintable() else " " for char in text)
-    return " ".join(printable.split())[:most].rstrip()
+    return " ".join(printable.split())[:max_length].rstrip()
 
 
 def quote(text: str) -> str:

@@ -1,8 +1,10 @@
 """Run a compiled loop on several threads, so that a thread without processor time does not delay the others.
 
+Start reading at `run_shared`, `claim` and `ThreadTeam`.
+
 Each thread claims the next few items from a shared counter. With OpenMP, which `numba.prange` uses, the items are
-divided beforehand and all threads wait for the slowest at a barrier; on a busy machine that takes up to a hundred times
-longer.
+divided beforehand and all threads wait for the slowest at a barrier; on a busy machine, the loop then takes up to a
+hundred times longer.
 """
 
 from __future__ import annotations
@@ -30,36 +32,37 @@ from numba.np.arrayobj import make_array
 from ninetka_env.core.jit import jit
 
 Control = npt.NDArray[np.int64]
-"""((shares + 1) * LINE,) int64: counters in separate cache lines: the number of items done, then for each share the
-next item to claim. The items are divided into shares of equal size. A thread claims from its own share first, because
-its processor's cache still holds these items from the previous step, and then from the other shares."""
+"""((shares + 1) * COUNTER_STRIDE,) int64: counters in separate cache lines. The first is the number of items done; then
+each share has the index of the next item to claim. The items are divided into shares of equal size. A thread claims
+from its own share first, because its processor's cache still holds these items from the previous step, and then from
+the other shares."""
 
-LINE = 16
-"""Distance of two counters in int64s. It is 128 bytes: a cache line of Apple's processors, or the pair of cache lines
-that x86 processors fetch together."""
-DONE = 0
-PAUSES = 10_000
-"""Number of times that an idle helper pauses, for some ten nanoseconds each, before it sleeps."""
+COUNTER_STRIDE = 16
+"""Distance between two counters, in int64 elements. It is 128 bytes: a cache line of Apple's processors, or the pair of
+cache lines that x86 processors fetch together."""
+DONE_COUNTER = 0
+PAUSES_BEFORE_SLEEP = 10_000
+"""Number of times that an idle helper pauses, for about ten nanoseconds each, before it sleeps."""
 
 
 def make_control(shares: int) -> Control:
     """Return counters for `shares` shares, all zero."""
-    return np.zeros((shares + 1) * LINE, np.int64)
+    return np.zeros((shares + 1) * COUNTER_STRIDE, np.int64)
 
 
-def look(control: Control, counter: int) -> int:
+def atomic_load(control: Control, counter: int) -> int:
     """Read a counter atomically."""
     return int(control[counter])
 
 
-def add(control: Control, counter: int, amount: int) -> int:
+def atomic_add(control: Control, counter: int, amount: int) -> int:
     """Add to a counter atomically and return its previous value."""
     before = int(control[counter])
     control[counter] += amount
     return before
 
 
-def put(control: Control, counter: int, value: int) -> None:
+def atomic_store(control: Control, counter: int, value: int) -> None:
     """Set a counter atomically."""
     control[counter] = value
 
@@ -96,11 +99,11 @@ def _atomic_swap(typing_context: Any, control: Any, counter: Any, value: Any) ->
 
 
 def pause() -> None:
-    """Wait some nanoseconds and leave the core's execution units to its other hardware thread."""
+    """Wait a few nanoseconds and leave the core's execution units to its other hardware thread; see `_add_pause`."""
 
 
 def _add_pause(builder: Any, machine: str) -> None:
-    """Add an instruction that waits some ten nanoseconds on this type of processor, or nothing on unknown types."""
+    """Emit an instruction that waits about ten nanoseconds on a processor of type `machine`, if the type is known."""
     if machine in ("x86_64", "amd64"):
         nothing = ir.FunctionType(ir.VoidType(), [])
         builder.call(get_or_insert_function(builder.module, nothing, "llvm.x86.sse2.pause"), [])
@@ -127,7 +130,7 @@ def _pause() -> Any:
     return call
 
 
-@overload(look)
+@overload(atomic_load)
 def _look(control: Any, counter: Any) -> Any:
     def call(control: Any, counter: Any) -> Any:
         return _atomic_load(control, counter)
@@ -135,7 +138,7 @@ def _look(control: Any, counter: Any) -> Any:
     return call
 
 
-@overload(add)
+@overload(atomic_add)
 def _add(control: Any, counter: Any, amount: Any) -> Any:
     def call(control: Any, counter: Any, amount: Any) -> Any:
         return _atomic_add(control, counter, amount)
@@ -143,7 +146,7 @@ def _add(control: Any, counter: Any, amount: Any) -> Any:
     return call
 
 
-@overload(put)
+@overload(atomic_store)
 def _put(control: Any, counter: Any, value: Any) -> Any:
     def call(control: Any, counter: Any, value: Any) -> Any:
         _atomic_swap(control, counter, value)
@@ -152,57 +155,66 @@ def _put(control: Any, counter: Any, value: Any) -> Any:
 
 
 @jit
-def share_begin(share: int, shares: int, count: int) -> int:
-    """Return the first of `count` items that belongs to a share; for `share == shares`, return `count`."""
+def share_start(share: int, shares: int, count: int) -> int:
+    """Return the index of the first item of a share, if `count` items are divided into `shares` shares.
+
+    `share == shares` returns `count`, so share s has the items `share_start(s)` to `share_start(s + 1)` - 1.
+    """
     return count * share // shares
 
 
 @jit
 def open_shares(control: Control, count: int) -> None:
     """Make `count` items claimable; no thread may still work on earlier items."""
-    shares = len(control) // LINE - 1
-    put(control, DONE, 0)
+    shares = len(control) // COUNTER_STRIDE - 1
+    atomic_store(control, DONE_COUNTER, 0)
     for share in range(shares):
-        put(control, (share + 1) * LINE, share_begin(share, shares, count))
+        atomic_store(control, (share + 1) * COUNTER_STRIDE, share_start(share, shares, count))
 
 
 @jit
 def close_shares(control: Control, count: int) -> None:
-    """Make all items unclaimable."""
-    for share in range(1, len(control) // LINE):
-        put(control, share * LINE, count)
+    """Mark all `count` items as claimed."""
+    for share in range(1, len(control) // COUNTER_STRIDE):
+        atomic_store(control, share * COUNTER_STRIDE, count)
 
 
 @jit
-def waits(control: Control, share: int, count: int) -> bool:
-    """Return whether items of this share can be claimed."""
-    return look(control, (share + 1) * LINE) < share_begin(share + 1, len(control) // LINE - 1, count)
+def has_unclaimed(control: Control, share: int, count: int) -> bool:
+    """Return whether a share of the `count` items has an item that can be claimed."""
+    return atomic_load(control, (share + 1) * COUNTER_STRIDE) < share_start(
+        share + 1, len(control) // COUNTER_STRIDE - 1, count
+    )
 
 
 @jit
 def claim(control: Control, own: int, count: int, chunk: int) -> tuple[int, int]:
-    """Claim up to `chunk` of `count` items, from share `own` first; return (first, stop), equal if none remains."""
-    shares = len(control) // LINE - 1
+    """Claim up to `chunk` of `count` items, from share `own` first.
+
+    Returns:
+        (first, stop), the range of the claimed items; `first == stop` if no item remains.
+    """
+    shares = len(control) // COUNTER_STRIDE - 1
     for offset in range(shares):
         share = (own + offset) % shares
-        stop = share_begin(share + 1, shares, count)
-        if waits(control, share, count):
-            first = add(control, (share + 1) * LINE, chunk)
+        stop = share_start(share + 1, shares, count)
+        if has_unclaimed(control, share, count):
+            first = atomic_add(control, (share + 1) * COUNTER_STRIDE, chunk)
             if first < stop:
                 return first, min(first + chunk, stop)
     return 0, 0
 
 
-# The default number of threads is the number of cores in the affinity mask, limited by the CPU quota of a container
+# The default number of threads is the number of cores in the affinity mask, limited by the CPU quota of a container.
 
 
-def cores() -> int:
+def available_cores() -> int:
     """Return the number of cores that this process may use, at least 1; a quota of 1.5 cores counts as 2."""
-    return max(1, math.ceil(min(_present(), _quota(Path("/")))))
+    return max(1, math.ceil(min(_affinity_cores(), _quota(Path("/")))))
 
 
-def _present() -> int:
-    """Return the number of cores in the affinity mask of this process, without regard to a quota."""
+def _affinity_cores() -> int:
+    """Return the number of cores in the affinity mask of this process, ignoring any CPU quota."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -210,14 +222,14 @@ def _present() -> int:
 def _quota(root: Path) -> float:
     """Return the CPU quota of this process on Linux in cores, infinity without a limit.
 
-    The quota is the lowest limit of all control groups from the process's own up to the root. Version 2 has time and
-    period in `cpu.max`, version 1 in a file each (https://docs.kernel.org/admin-guide/cgroup-v2.html).
+    The quota is the lowest limit of all control groups from the process's own up to the root. Control groups of version
+    2 store time and period in `cpu.max` (https://docs.kernel.org/admin-guide/cgroup-v2.html), version 1 in two files.
 
     Args:
         root: root of the file system; tests use another one.
     """
     limits = [math.inf]
-    for folder in _groups(root):
+    for folder in _control_groups(root):
         with suppress(OSError, ValueError, ZeroDivisionError):
             time, period = (folder / "cpu.max").read_text("ascii").split()
             limits.append(math.inf if time == "max" else float(time) / float(period))
@@ -227,7 +239,7 @@ def _quota(root: Path) -> float:
     return min(limits)
 
 
-def _groups(root: Path) -> Iterator[Path]:
+def _control_groups(root: Path) -> Iterator[Path]:
     """Yield the folders of the control groups that limit this process's CPU time, each followed by its parents."""
     mounted, lines = root / "sys/fs/cgroup", ["0::/"]
     with suppress(OSError):
@@ -248,15 +260,15 @@ def _with_parents(top: Path, path: str) -> Iterator[Path]:
     yield from (parent for parent in folder.parents if parent.is_relative_to(top))
 
 
-def most_threads() -> int:
+def default_num_threads() -> int:
     """Return the default number of threads: `NUMBA_NUM_THREADS` if it is set, else one per core."""
     known = int(numba.config.NUMBA_NUM_THREADS)
-    return known if "NUMBA_NUM_THREADS" in os.environ else min(known, cores())
+    return known if "NUMBA_NUM_THREADS" in os.environ else min(known, available_cores())
 
 
 @functools.cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(most_threads(), "ninetka")
+    return ThreadPoolExecutor(default_num_threads(), "ninetka")
 
 
 if hasattr(os, "register_at_fork"):
@@ -264,25 +276,31 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_shared(kernel: Callable[..., Any], threads: int, *arguments: Any) -> None:
-    """Run `kernel(control, *arguments)` on up to `threads` threads at once; `control` has one share, all zero."""
+    """Run `kernel(control, *arguments)` on up to `threads` threads at once and wait until all have returned.
+
+    All threads get the same `control`, with one share and all counters 0.
+    """
     control = make_control(1)
     extra = 0 if numba.config.DISABLE_JIT else threads - 1  # plain Python has no atomic counters
     helpers = [_pool().submit(kernel, control, *arguments) for _ in range(extra)]
     kernel(control, *arguments)
     for helper in helpers:
-        if not helper.cancel():  # a helper that has not started yet is not needed any more
+        if not helper.cancel():  # a helper that has not started yet is not needed, because all items are claimed
             helper.result()
 
 
 class ThreadTeam:
-    """Helper threads for one kernel, which watch its counters for a moment before they sleep.
+    """Helper threads for one kernel; an idle helper polls the counters for a moment before it sleeps.
 
-    Waking a sleeping thread takes longer than stepping some hundred games, so idle helpers first wait in compiled code.
+    It polls first, because waking a sleeping thread takes longer than stepping hundreds of games.
     """
 
     def __init__(self, helpers: int, watch: Callable[..., Any], control: Control, *arguments: Any) -> None:
-        """Start threads that call `watch(control, share, *arguments)` repeatedly, for shares 1 to `helpers`."""
-        self.process = os.getpid()
+        """Start a thread for each share from 1 to `helpers`; it calls `watch(control, share, *arguments)` repeatedly.
+
+        The thread sleeps after each call until `wake`.
+        """
+        self.pid = os.getpid()
         self._closed = False
         self._semaphores = [threading.Semaphore(0) for _ in range(helpers)]
         self._asleep = [False] * helpers
@@ -299,14 +317,14 @@ class ThreadTeam:
             self._semaphores[place].acquire()
 
     def wake(self) -> None:
-        """Wake sleeping helpers. A helper that is about to sleep may miss it, but the work does not depend on it."""
+        """Wake sleeping helpers. A helper that is about to sleep may miss the call; other threads then do its work."""
         for place, asleep in enumerate(self._asleep):
             if asleep:
                 self._asleep[place] = False
                 self._semaphores[place].release()
 
     def close(self) -> None:
-        """Let the threads end."""
+        """Make the threads end after their current call of `watch`, without waiting for them."""
         self._closed = True
         for semaphore in self._semaphores:
             semaphore.release()

@@ -1,8 +1,8 @@
 """Base class of the boards: what browsers draw of a position, the texts of moves, and what a click does.
 
-A drawing is a list of *cells*, small ints whose meaning only the game's `Board` and its drawing file in the browser
-(`ninetka_web/static/games/NAME.js`) know. Browsers get the cells of the first position and the cells that each move
-changed, so they can step through a game without asking the server.
+A position is drawn from its *cells*, small ints that only the game's `Board` and its renderer in the browser
+(`ninetka_web/static/games/NAME.js`) interpret. Browsers get the cells of the first position and the cells that each
+move changed, so they can step through a game without asking the server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Board:
     score_word: ClassVar[str] = "points"
 
     def config(self, game: Game) -> Json:
-        """Return what the drawing file needs to know before the first position, for example the board size."""
+        """Return the settings of the renderer for all positions of a game, for example the board size."""
         return {}
 
     def cells(self, game: Game) -> npt.NDArray[np.integer[Any]]:
@@ -35,7 +35,7 @@ class Board:
         scores: list[float] = game.scores().tolist()
         return scores
 
-    def notes(self, game: Game) -> list[str]:
+    def seat_notes(self, game: Game) -> list[str]:
         """Return a short text about each seat in this position."""
         return [""] * game.num_players
 
@@ -51,38 +51,41 @@ class Board:
         """Return the name of a legal action."""
         return game.action_name(action)
 
-    def says(self, game: Game, action: int, after: Game) -> str:
+    def move_text(self, game: Game, action: int, after: Game) -> str:
         """Return a text about a move, without its subject, for example `plays C3`. `after` is the next position."""
         raise NotImplementedError
 
     # The legal moves
 
-    def hits(self, game: Game) -> list[Any]:
-        """Return what can be clicked: [cell, action, landing], [cell, action], or the cell if it is the action too."""
+    def clickable(self, game: Game) -> list[Any]:
+        """Return the legal clicks, each as [cell, action], or as [cell, action, landing] if `landing` is not None.
+
+        If cell and action are the same number and there is no landing, the click may be this number alone.
+        """
         return [action for action in game.legal_actions().tolist() if self.cell_of(game, action) is not None]
 
     def buttons(self, game: Game) -> list[Json]:
         """Return the legal actions that have no cell, as buttons: `action`, `label` and `key` (a keyboard letter)."""
         return []
 
-    def previews(self, game: Game) -> Mapping[int, list[int]]:
-        """Return, by clicked cell, the further cells that the action would change, for the preview."""
+    def preview_cells(self, game: Game) -> Mapping[int, list[int]]:
+        """Return a dict from clickable cells to the other cells that their actions would change, for the preview."""
         return {}
 
-    def ghost(self, game: Game) -> int:
+    def preview_code(self, game: Game) -> int:
         """Return the cell code of the stone that the preview shows for the seat to move."""
         return game.to_move + 1
 
-    def verb(self, game: Game) -> str:
+    def click_text(self, game: Game) -> str:
         """Return a text that says what a click does."""
         raise NotImplementedError
 
     def prompt(self, game: Game) -> tuple[str, str]:
-        """Return what the status line says: to the player to move, and to all others."""
+        """Return two texts for the status line: for the player to move, and for all others."""
         raise NotImplementedError
 
-    def why_not(self, game: Game, action: int) -> str:
-        """Return the reason why an action is illegal, for people."""
+    def illegal_reason(self, game: Game, action: int) -> str:
+        """Return a text that explains to the user why an action is illegal."""
         return game.describe_illegal(action).partition(": ")[2] or "this cannot be played"
 
     def outcome(self, game: Game) -> str:
@@ -90,17 +93,17 @@ class Board:
         seats = game.definition().seats
         return ", ".join(f"{seats[n].capitalize()} {score:g}" for n, score in enumerate(game.scores().tolist())) + "."
 
-    def told_action(self, game: Game, action: int) -> Json:
-        """Return a legal action as JSON: `action`, `name`, the clicked cell, and the cell `to` where it ends."""
+    def action_json(self, game: Game, action: int) -> Json:
+        """Return a legal action as JSON: `action`, `name`, `cell` (see `cell_of`) and `to` (see `landing`)."""
         return {"action": action, "name": self.move_name(game, action), "cell": self.cell_of(game, action),
                 "to": self.landing(game, action)}  # fmt: skip
 
-    def told_line(self, game: Game, actions: Iterable[int]) -> list[Json]:
+    def variation_json(self, game: Game, actions: Iterable[int]) -> list[Json]:
         """Return a variation from a position as JSON, cut off before the first illegal action."""
-        game, told = game.copy(), []
+        game, moves = game.copy(), []
         for action in actions:
             if game.is_over or not game.legal_mask()[action]:
                 break
-            told.append({"seat": game.to_move, **self.told_action(game, action)})
+            moves.append({"seat": game.to_move, **self.action_json(game, action)})
             game.play(action)
-        return told
+        return moves

@@ -9,27 +9,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.kropki.exact import Solver, open_choices
+from ninetka_agents.kropki.exact import Solver, count_open_choices
 from ninetka_env.core.game import Game as AnyGame
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.kropki.describe import find_enclosures
 from ninetka_env.games.kropki.game import Game
-from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH
-from ninetka_env.games.kropki.rules import SIDES
+from ninetka_env.games.kropki.geometry import MAX_HEIGHT, MAX_WIDTH, MIN_SIDE
+from ninetka_env.games.kropki.rules import MAX_BOARD_SIZES
 from ninetka_env.games.kropki.text import SEATS
 from ninetka_web.games.adapter import Adapter
 from ninetka_web.games.board import Board
-from ninetka_web.games.offer import RANDOM, Choices, Json, Number, Offer, Player
-from ninetka_web.games.study import Exact, Stopped, Study, never
+from ninetka_web.games.offer import RANDOM, ChoicesRow, Json, NumberRow, Offer, OfferedAgent
+from ninetka_web.games.study import ExactValue, StopCheck, Study, never_stop
 
-SOLVED_FREE, SOLVED_NODES = 10, 400
-"""Limits up to which a position can be solved fast: `open_choices`, and nodes of the board."""
-CHAIN = 4
+MAX_SOLVER_CHOICES, MAX_SOLVER_NODES = 10, 400
+"""The solver is fast if `count_open_choices` and the number of nodes of the board are at most these."""
+MIN_CHAIN_POINTS = 4
 """The number of points in the shortest chain that encloses a node."""
 
 
 def as_kropki(game: AnyGame) -> Game:
-    """Return the game with the type of a game of Kropki."""
+    """Return the same object, typed as a game of Kropki."""
     assert isinstance(game, Game)
     return game
 
@@ -57,20 +57,20 @@ OFFER = Offer(
          "draw. A region that is enclosed itself gives back what it held."),
     ),
     form=(
-        Choices("Paper", tuple(({"width": w, "height": h}, f"{w} x {h}")
-                               for w, h in ((6, 6), (10, 10), (15, 15), (20, 20), (39, 32)))),
-        Choices("Regions are drawn", (({"territory": "declared"}, "by the players"),
-                                      ({"territory": "immediate"}, "at once"))),
-        Choices("The paper begins", (({"start": "empty"}, "empty"), ({"start": "cross"}, "with a cross"))),
-        Number("Columns", "width", LEAST_SIDE, MOST_WIDTH),
-        Number("Rows", "height", LEAST_SIDE, MOST_HEIGHT),
+        ChoicesRow("Paper", tuple(({"width": w, "height": h}, f"{w} x {h}")
+                                  for w, h in ((6, 6), (10, 10), (15, 15), (20, 20), (39, 32)))),
+        ChoicesRow("Regions are drawn", (({"territory": "declared"}, "by the players"),
+                                         ({"territory": "immediate"}, "at once"))),
+        ChoicesRow("The paper begins", (({"start": "empty"}, "empty"), ({"start": "cross"}, "with a cross"))),
+        NumberRow("Columns", "width", MIN_SIDE, MAX_WIDTH),
+        NumberRow("Rows", "height", MIN_SIDE, MAX_HEIGHT),
     ),
-    players=(
+    agents=(
         RANDOM,
-        Player("greedy", "Greedy", ((0, "takes what it can"),)),
-        Player("mcts", "Tree search", ((50, "50 playouts: easy"), (400, "400 playouts"), (2000, "2,000 playouts"),
-                                       (10000, "10,000 playouts: hard"), (20000, "20,000 playouts: hardest")),
-               "simulations", 20_000, 400, "rave"),
+        OfferedAgent("greedy", "Greedy", ((0, "takes what it can"),)),
+        OfferedAgent("mcts", "Tree search", ((50, "50 playouts: easy"), (400, "400 playouts"), (2000, "2,000 playouts"),
+                                             (10000, "10,000 playouts: hard"), (20000, "20,000 playouts: hardest")),
+                     "simulations", 20_000, 400, "rave"),
     ),
     opponent="mcts:simulations=400",
 )  # fmt: skip
@@ -86,7 +86,7 @@ class KropkiBoard(Board):
         return {"width": as_kropki(game).width, "height": as_kropki(game).height}
 
     def cells(self, game: AnyGame) -> npt.NDArray[np.integer[Any]]:
-        """Return the codes of the nodes, row by row from the top: point + 4 * region, each 0 for none or seat + 1."""
+        """Return the codes of the nodes, row by row from the top: point + 4 * region; both are 0 or seat + 1."""
         game = as_kropki(game)
         cells: npt.NDArray[np.integer[Any]] = (game.board + 4 * game.region).ravel()
         return cells
@@ -100,19 +100,21 @@ class KropkiBoard(Board):
         """Return the name of a move: `C4`, `○C4` for a drawing, `end`."""
         return game.action_name(action).replace("*", "○")
 
-    def says(self, game: AnyGame, action: int, after: AnyGame) -> str:
+    def move_text(self, game: AnyGame, action: int, after: AnyGame) -> str:
         """Return a text about a move and the points that it encloses."""
         name, gained = game.action_name(action), int((after.scores() - game.scores())[game.to_move])
-        took = f" and takes {gained} {'point' if gained == 1 else 'points'}" if gained else ""
+        capture_text = f" and takes {gained} {'point' if gained == 1 else 'points'}" if gained else ""
         if self.cell_of(game, action) is None:
-            return f"ends the turn{took}"
-        return f"draws round {name[1:]}{took}" if name.startswith("*") else f"puts a point on {name}{took}"
+            return f"ends the turn{capture_text}"
+        return (
+            f"draws round {name[1:]}{capture_text}" if name.startswith("*") else f"puts a point on {name}{capture_text}"
+        )
 
-    def hits(self, game: AnyGame) -> list[Any]:
+    def clickable(self, game: AnyGame) -> list[Any]:
         """Return the free nodes or, after a point was placed, all nodes of the cores that may be drawn."""
         game = as_kropki(game)
         if not game.drawing:
-            return super().hits(game)
+            return super().clickable(game)
         drawable = game.drawable().ravel()
         return [[int(node), int(drawable[node])] for node in np.flatnonzero(drawable >= 0)]
 
@@ -123,17 +125,20 @@ class KropkiBoard(Board):
             return []
         return [{"action": 2 * game.width * game.height, "label": "End the turn", "key": "E"}]
 
-    def previews(self, game: AnyGame) -> Mapping[int, list[int]]:
-        """Return the nodes that a point on each free node would enclose; none with fewer than three points."""
-        game = as_kropki(game)
-        return find_enclosures(game) if np.count_nonzero(game.board == game.to_move + 1) >= CHAIN - 1 else {}
+    def preview_cells(self, game: AnyGame) -> Mapping[int, list[int]]:
+        """Return a mapping: free node -> the nodes that a point on the free node would enclose.
 
-    def verb(self, game: AnyGame) -> str:
+        The mapping is empty while the seat to move has too few points to close a chain.
+        """
+        game = as_kropki(game)
+        return find_enclosures(game) if np.count_nonzero(game.board == game.to_move + 1) >= MIN_CHAIN_POINTS - 1 else {}
+
+    def click_text(self, game: AnyGame) -> str:
         """Return a text that says what a click does."""
         return "draw the region" if as_kropki(game).drawing else "put your point"
 
     def prompt(self, game: AnyGame) -> tuple[str, str]:
-        """Return what the status line says."""
+        """Return the texts of the status line; see `Board.prompt`."""
         colour = SEATS[game.to_move].capitalize()
         if as_kropki(game).drawing:
             return "Click on what you enclose to draw it, or end your turn.", f"{colour} may draw."
@@ -143,21 +148,28 @@ class KropkiBoard(Board):
 class KropkiStudy(Study):
     """Exact values near the end of Kropki games."""
 
-    solves = True
+    has_solver = True
 
     def solvable(self, game: AnyGame) -> bool:
         """Return whether few choices remain on a board of limited size."""
         game = as_kropki(game)
-        return int(open_choices(game.records)[0]) <= SOLVED_FREE and game.width * game.height <= SOLVED_NODES
+        return (
+            int(count_open_choices(game.records)[0]) <= MAX_SOLVER_CHOICES
+            and game.width * game.height <= MAX_SOLVER_NODES
+        )
 
-    def solve(self, game: AnyGame, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
+    def solve(
+        self, game: AnyGame, seconds: float, stopped: StopCheck = never_stop, *, moves: bool = True
+    ) -> ExactValue:
         """Solve the position. This is fast, so `seconds` and `stopped` are ignored."""
         game = as_kropki(game)
         if game.is_over:
-            return Exact(game.winner(), {})
+            return ExactValue(game.winner(), {})
         solver = Solver(game.width, game.height, table_bits=16)
-        after = {} if not moves else {action: _winner(lead) for action, lead in solver.action_values(game).items()}
-        return Exact(_winner(solver.solve(game).value), after)
+        after = (
+            {} if not moves else {action: _winner_of_lead(lead) for action, lead in solver.action_values(game).items()}
+        )
+        return ExactValue(_winner_of_lead(solver.solve(game).value), after)
 
 
 class Kropki(Adapter):
@@ -166,29 +178,29 @@ class Kropki(Adapter):
     offer = OFFER
     board = KropkiBoard()
     study = KropkiStudy()
-    rehearsal = ({}, "A2 B2 B1 D1 C2 E1 B3 *B2")
+    dry_run_setup = ({}, "A2 B2 B1 D1 C2 E1 B3 *B2")
 
     def options_of(self, game: AnyGame) -> Json:
         """Return the options of a position."""
         game = as_kropki(game)
         return {"width": game.width, "height": game.height, "territory": game.territory, "start": game.start_option}
 
-    def kind(self, options: Json) -> str:
-        """Return the spec of the largest board with the same state dtype."""
+    def compile_key(self, options: Json) -> str:
+        """Return the key of the compiled code: the spec of the largest board with the same state dtype."""
         width, height = options.get("width", 10), options.get("height", 10)
-        side = next(sides for sides in SIDES if width <= sides[0] and height <= sides[1])
+        side = next(sides for sides in MAX_BOARD_SIZES if width <= sides[0] and height <= sides[1])
         return f"kropki:width={side[0]},height={side[1]}"
 
-    def kind_in(self, text: str) -> str:
-        """Find the width and the height where game records, SGF files and positions state them."""
+    def compile_key_of_text(self, text: str) -> str:
+        """Return the `compile_key` of the game in a text: a game record, an SGF file or a position."""
         sides = re.search(r"SZ\s*\[\s*([0-9]{1,4})(?:\s*:\s*([0-9]{1,4}))?", text)
-        told = dict(re.findall(r"\b(width|height)[=:] ?([0-9]{1,4})", text))
-        width = int(sides[1] if sides else told.get("width", "10"))
-        height = int((sides[2] or sides[1]) if sides else told.get("height", "10"))
-        return self.kind({"width": min(width, MOST_WIDTH), "height": min(height, MOST_HEIGHT)})
+        named_sides = dict(re.findall(r"\b(width|height)[=:] ?([0-9]{1,4})", text))
+        width = int(sides[1] if sides else named_sides.get("width", "10"))
+        height = int((sides[2] or sides[1]) if sides else named_sides.get("height", "10"))
+        return self.compile_key({"width": min(width, MAX_WIDTH), "height": min(height, MAX_HEIGHT)})
 
 
-def _winner(lead: int) -> int:
+def _winner_of_lead(lead: int) -> int:
     """Return the winner for Black's lead in points."""
     return DRAWN if lead == 0 else int(lead < 0)
 

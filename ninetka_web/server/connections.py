@@ -1,4 +1,7 @@
-"""The server's end of a browser's connection: its user, its outgoing messages, and timeouts of slow readers."""
+"""The server's end of a browser's connection: its user, its outgoing messages, and timeouts of slow readers.
+
+Start reading at `Connection`. `server.py` reads the messages of a connection, `hub.py` answers them.
+"""
 
 from __future__ import annotations
 
@@ -13,58 +16,61 @@ from typing import Any
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-MAX_WAITING = 500
-"""The number of unsent messages after which a slow connection is closed; of states only the newest is sent."""
+MAX_OUTBOX = 500
+"""The number of unsent messages at which a slow connection is closed.
 
-PATIENCE = 20.0
-"""Seconds after which a connection is closed whose other end does not read or answer."""
+States do not count, because only the newest one is sent.
+"""
+
+TIMEOUT_S = 20.0
+"""Seconds after which a connection is closed if its other end does not read or answer."""
 
 
-class Guest:
+class Connection:
     """A connected browser: its user, the table that it shows, and the messages to send."""
 
     def __init__(self, network: str = "") -> None:
         """Start without a user and without a table; `network` is a result of `quotas.network_of`."""
         self.network = network
-        self.person = ""
-        self.table = ""
+        self.user = ""
+        self.table_id = ""
         self.analysis: asyncio.Task[None] | None = None
-        self.patient = 0
-        """The number of its messages that wait for compilation or parsing."""
-        self.is_early = False
-        """Whether one of its messages waits until the stored tables are restored."""
-        self.gone = False
-        self.knows = (-1, 0)
-        """`Course.history` of the table and the number of its moves that were sent to the browser."""
-        self._waiting: deque[str] = deque()
+        self.num_deferred = 0
+        """The number of this connection's messages that wait for compilation or parsing."""
+        self.waits_for_start = False
+        """Whether a message of this connection waits until the stored tables are restored."""
+        self.is_closed = False
+        self.sent_moves = (-1, 0)
+        """The `GameHistory.version` that was last sent to the browser, and the number of moves that were sent."""
+        self._outbox: deque[str] = deque()
         self._state_due = False
         self._wake = asyncio.Event()
 
     @property
-    def owner(self) -> str:
-        """The key of its quotas: the network, shared by all its users, or the user on the server's own computer."""
-        return self.network or self.person
+    def quota_key(self) -> str:
+        """The key of this connection's quotas: the network, or the user if the browser is on the server's computer."""
+        return self.network or self.user
 
-    def tell(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         """Queue a message."""
-        if len(self._waiting) >= MAX_WAITING:
-            self.gone = True
+        if len(self._outbox) >= MAX_OUTBOX:
+            self.is_closed = True
         else:
-            self._waiting.append(json.dumps(message))
+            self._outbox.append(json.dumps(message))
         self._wake.set()
 
-    def show(self) -> None:
+    def send_state(self) -> None:
         """Queue the state of the table; the state is read when it is sent."""
         self._state_due = True
         self._wake.set()
 
-    def rest(self) -> None:
+    def stop_analysis(self) -> None:
         """Stop the analysis of this connection."""
         if self.analysis:
             self.analysis.cancel()
             self.analysis = None
 
-    async def next_messages(self, tables: Container[str], state_for: Callable[[Guest], str]) -> list[str]:
+    async def next_messages(self, tables: Container[str], state_for: Callable[[Connection], str]) -> list[str]:
         """Wait until there are messages to send, and return them.
 
         Args:
@@ -73,24 +79,24 @@ class Guest:
         """
         await self._wake.wait()
         self._wake.clear()
-        messages = list(self._waiting)
-        self._waiting.clear()
-        if self._state_due and self.table in tables:
+        messages = list(self._outbox)
+        self._outbox.clear()
+        if self._state_due and self.table_id in tables:
             messages.append(state_for(self))
         self._state_due = False
         return messages
 
 
-class Http(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """An HTTP connection. It is closed after `PATIENCE` seconds unless it becomes a WebSocket."""
+class HttpProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """An HTTP connection. It is closed after `TIMEOUT_S` seconds unless it becomes a WebSocket."""
 
     def connection_made(self, transport: Any) -> None:
-        """Start the timeout, and set TCP_NODELAY, without which a state arrives 40 ms after the `done` before it.
+        """Start the timeout and set TCP_NODELAY. Without it, a state arrives 40 ms after the preceding `done`.
 
         asyncio sets this option only on Linux, and only if the listening socket names TCP as its protocol.
         """
         super().connection_made(transport)
-        self.loop.call_later(PATIENCE, self._end)
+        self.loop.call_later(TIMEOUT_S, self._end)
         with contextlib.suppress(OSError):  # macOS fails if the other end has already disconnected
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -99,20 +105,20 @@ class Http(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self.transport.abort()
 
 
-class Line(WebSocketsSansIOProtocol):
+class WebSocketProtocol(WebSocketsSansIOProtocol):
     """A WebSocket that is aborted if its other end does not read."""
 
-    _cut: asyncio.TimerHandle | None = None
+    _abort_timer: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:
-        """Pause until the other end reads; abort the connection after `PATIENCE` seconds."""
+        """Pause until the other end reads; abort the connection after `TIMEOUT_S` seconds."""
         super().pause_writing()
-        self._cut = self.loop.call_later(PATIENCE, self.transport.abort)
+        self._abort_timer = self.loop.call_later(TIMEOUT_S, self.transport.abort)
 
     def resume_writing(self) -> None:
         """Cancel the timeout and continue writing."""
-        if self._cut:
-            self._cut.cancel()
+        if self._abort_timer:
+            self._abort_timer.cancel()
         super().resume_writing()
 
     def keepalive_timeout(self) -> None:

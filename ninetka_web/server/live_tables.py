@@ -1,4 +1,7 @@
-"""The tables of a server in memory. Each change is saved, then sent to the connections; agents and clocks continue."""
+"""The tables of a server in memory. A change is saved and sent to the connections; then agents and clocks continue.
+
+Start reading at `LiveTables.save_and_send`. What users may do at a table is in `ninetka_web/tables/table.py`.
+"""
 
 from __future__ import annotations
 
@@ -11,91 +14,98 @@ import time
 from collections.abc import Callable
 
 from ninetka_web.server import quotas
-from ninetka_web.server.connections import Guest
-from ninetka_web.server.people import People
+from ninetka_web.server.connections import Connection
+from ninetka_web.server.presence import Presence
 from ninetka_web.server.quotas import MAX_TABLES
 from ninetka_web.tables.endings import lose_on_time
-from ninetka_web.tables.journal import kind_of_text, table_from
+from ninetka_web.tables.journal import compile_key_of_stored, load_table
 from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.setup import digest
 from ninetka_web.tables.store import Store
 from ninetka_web.tables.table import Table
 from ninetka_web.tables.views import view_of
-from ninetka_web.thinking.agents import Agents
-from ninetka_web.thinking.players import Players
+from ninetka_web.thinking.agent_threads import AgentThreads
+from ninetka_web.thinking.agents import AgentRunner
 from ninetka_web.thinking.warm import RULES, Job, WarmUp
 
-RETRY = 1.0
+RETRY_S = 1.0
 """Seconds until an agent tries again after its move could not be saved."""
 
 log = logging.getLogger("ninetka")
 
 
-class Flags:
+class ClockTimers:
     """Timers for losses on time, one for each table whose clock runs."""
 
-    def __init__(self, fall: Callable[[Table], None]) -> None:
-        """Call `fall` with a table when its running clock has no time left."""
-        self._fall = fall
-        self._flags: dict[str, asyncio.TimerHandle] = {}
+    def __init__(self, on_timeout: Callable[[Table], None]) -> None:
+        """Call `on_timeout` with a table when its running clock has no time left."""
+        self._on_timeout = on_timeout
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
-    def set(self, table: Table) -> None:
+    def restart(self, table: Table) -> None:
         """Update the clock of a table and restart its timer."""
-        self.drop(table.id)
+        self.cancel(table.id)
         if table.clock:
-            table.wind()
+            table.update_clock()
             if table.clock.running is not None:
-                seconds = table.clock.rest(table.clock.running) + 0.01
-                self._flags[table.id] = asyncio.get_running_loop().call_later(seconds, self._fall, table)
+                seconds = table.clock.seconds_remaining(table.clock.running) + 0.01
+                self._timers[table.id] = asyncio.get_running_loop().call_later(seconds, self._on_timeout, table)
 
-    def drop(self, table: str) -> None:
+    def cancel(self, table_id: str) -> None:
         """Cancel the timer of a table."""
-        if flag := self._flags.pop(table, None):
-            flag.cancel()
+        if timer := self._timers.pop(table_id, None):
+            timer.cancel()
 
     def close(self) -> None:
         """Cancel all timers."""
-        for table in list(self._flags):
-            self.drop(table)
+        for table_id in list(self._timers):
+            self.cancel(table_id)
 
 
 class LiveTables:
     """All tables of a server, by id, and the connections that watch them."""
 
-    def __init__(self, store: Store, players: Players, warm_up: WarmUp) -> None:
-        """Start without tables; `restore` adds those of the store."""
+    def __init__(self, store: Store, threads: AgentThreads, warm_up: WarmUp) -> None:
+        """Start without tables; `restore` adds the stored tables."""
         self.tables: dict[str, Table] = {}
         self.touched: dict[str, float] = {}
         """The time of each table's last change, in seconds since the epoch."""
-        self.people = People()
-        self.flags = Flags(self.end_on_time)
-        self.agents = Agents(players, warm_up, self.people.see, self.changed, self.people.show, self.people.announce)
-        self._store, self._players, self._warm_up = store, players, warm_up
-        self._stored = [(_kind_of(text), text) for text in store.states()]
+        self.presence = Presence()
+        self.clock_timers = ClockTimers(self.end_on_timeout)
+        self.agents = AgentRunner(
+            threads,
+            warm_up,
+            self.presence.is_watched,
+            self.save_and_send,
+            self.presence.send_state,
+            self.presence.announce,
+        )
+        self._store, self._threads, self._warm_up = store, threads, warm_up
+        self._stored = [(_compile_key_of(text), text) for text in store.states()]
         self._views: dict[str, str] = {}
         """Cache of the public part of each table's state: its JSON text without the opening brace."""
 
     # From the store
 
     @property
-    def needed(self) -> set[Job]:
+    def required_jobs(self) -> set[Job]:
         """The jobs that must be done before the stored tables can be restored."""
-        return {Job(kind, RULES) for kind, _ in self._stored if kind}
+        return {Job(compile_key, RULES) for compile_key, _ in self._stored if compile_key}
 
     async def restore(self) -> None:
-        """Restore the stored tables. The `needed` jobs must be done."""
+        """Restore the stored tables. The jobs `required_jobs` must be done."""
         touched = self._store.touched()
-        for kind, text in self._stored:
+        for compile_key, text in self._stored:
             try:
-                table = await self._players.run(table_from, text)
-            except Exception:  # it stays in the store, for a version that can read it
-                log.exception("a stored table of %s could not be read", kind or "an unknown game")
+                table = await self._threads.run(load_table, text)
+            except Exception:  # the text stays in the store, for a version that can read it
+                log.exception("a stored table of %s could not be read", compile_key or "an unknown game")
                 continue
             self.tables[table.id] = table
             self.touched[table.id] = touched.get(table.id, time.time())
         self._stored.clear()
 
-    def find(self, table_id: str) -> None:
+    def ensure_loaded(self, table_id: str) -> None:
         """Load a table from the store if it is not in memory; `RefusedError` if it does not exist."""
         if table_id not in self.tables and (table := self._store.load(table_id)):
             self.tables[table.id], self.touched[table.id] = table, time.time()
@@ -104,124 +114,127 @@ class LiveTables:
 
     # Connections
 
-    def table_of(self, guest: Guest) -> Table:
+    def table_of(self, connection: Connection) -> Table:
         """Return the table of a connection; `RefusedError` if it has none."""
-        if guest.table not in self.tables:
+        if connection.table_id not in self.tables:
             raise RefusedError("you are not at a table")
-        return self.tables[guest.table]
+        return self.tables[connection.table_id]
 
-    def look_at(self, guest: Guest, table: str) -> None:
-        """Let a connection watch a table, or none for an empty id."""
-        guest.rest()
-        if guest.table:
-            self.people.go(guest, self.tables.get(guest.table))
-            if not self.people.see(guest.table):
-                self.agents.stop(guest.table)  # no connection watches, so the game waits
-            self._show_presence(guest, guest.table)
-        guest.table, guest.knows = table, (-1, 0)
-        if table:
-            self.people.come(guest, table)
-            self._show_presence(guest, table)
-            guest.show()
-            self.flags.set(self.tables[table])
-            self.agents.prompt(self.tables[table])
+    def watch(self, connection: Connection, table_id: str) -> None:
+        """Let a connection watch a table instead of its previous one; with an empty id, it watches no table."""
+        connection.stop_analysis()
+        if connection.table_id:
+            self.presence.leave(connection, self.tables.get(connection.table_id))
+            if not self.presence.is_watched(connection.table_id):
+                self.agents.stop(connection.table_id)  # no connection watches, so the game waits
+            self._send_presence(connection, connection.table_id)
+        connection.table_id, connection.sent_moves = table_id, (-1, 0)
+        if table_id:
+            self.presence.join(connection, table_id)
+            self._send_presence(connection, table_id)
+            connection.send_state()
+            self.clock_timers.restart(self.tables[table_id])
+            self.agents.start_thinking(self.tables[table_id])
 
-    def _show_presence(self, guest: Guest, table_id: str) -> None:
-        """Send the state to a table's connections when one of several people has come or gone."""
+    def _send_presence(self, connection: Connection, table_id: str) -> None:
+        """Send a table's state, which says who is away, to the table's connections.
+
+        Do nothing unless the connection's user plays at the table together with other people.
+        """
         table = self.tables.get(table_id)
-        if table and guest.person in table.people and len(table.people) > 1:
-            self.people.show(table_id)
+        if table and connection.user in table.users and len(table.users) > 1:
+            self.presence.send_state(table_id)
 
-    def state_for(self, guest: Guest) -> str:
-        """Return the state of a connection's table as a message: the public part, its own part, and the new moves."""
-        table = self.tables[guest.table]
-        if guest.table not in self._views:
-            self._views[guest.table] = json.dumps(view_of(table))[1:]
-        history, count = guest.knows
-        first = count if history == table.course.history else 0
-        guest.knows = (table.course.history, len(table.actions))
-        away = self.people.away(table) if len(table.people) > 1 else {}
+    def state_for(self, connection: Connection) -> str:
+        """Return a connection's state message: the table's public state, the user's own part, and the unsent moves."""
+        table = self.tables[connection.table_id]
+        if connection.table_id not in self._views:
+            self._views[connection.table_id] = json.dumps(view_of(table))[1:]
+        version, count = connection.sent_moves
+        first = count if version == table.history.version else 0
+        connection.sent_moves = (table.history.version, len(table.actions))
+        away = self.presence.users_away(table) if len(table.users) > 1 else {}
         own = {
             "type": "state",
-            "you": table.seats_of(guest.person),
-            "asked": guest.person in table.wishes.asked,
-            "away": {seat: round(left, 1) for one, left in away.items() for seat in table.seats_of(one)},
-            "clock": table.clock.told() if table.clock else None,
-            "accepted": guest.person in table.accepted,
-            "compiling": self.agents.is_compiling(table),
+            "you": table.seats_of(connection.user),
+            "asked": connection.user in table.pending_request.unanswered,
+            "away": {seat: round(seconds, 1) for user, seconds in away.items() for seat in table.seats_of(user)},
+            "clock": table.clock.as_json() if table.clock else None,
+            "accepted": connection.user in table.accepted,
+            "compiling": self.agents.waits_for_compiler(table),
             "from": first,
-            **({} if history == table.course.history else {"start": table.course.start}),
+            **({} if version == table.history.version else {"start": table.history.start_json}),
         }
-        moves = ", ".join(table.course.told_moves[first:])
-        return f'{json.dumps(own)[:-1]}, "moves": [{moves}], {self._views[guest.table]}'
+        moves = ", ".join(table.history.moves_json[first:])
+        return f'{json.dumps(own)[:-1]}, "moves": [{moves}], {self._views[connection.table_id]}'
 
     # Changes
 
-    def changed(self, table: Table) -> None:
+    def save_and_send(self, table: Table) -> None:
         """Write a changed table into the journal, then send it to its connections and start its agents.
 
         A change that cannot be written is undone, so that no connection sees a state that would be lost.
         """
-        table.wind()
+        table.update_clock()
         try:
             self._store.save(table)
         except sqlite3.Error as error:
             log.exception("table %s could not be saved", table.id)
-            self._take_back(table.id)
+            self._restore_saved(table.id)
             raise RefusedError(f"the change could not be saved, so it was not made: {error}") from error
         table.revision += 1
         self.touched[table.id] = time.time()
         self._views.pop(table.id, None)
-        self.people.show(table.id)
-        self.flags.set(table)
-        self.agents.prompt(table)
+        self.presence.send_state(table.id)
+        self.clock_timers.restart(table)
+        self.agents.start_thinking(table)
 
-    def _take_back(self, table_id: str) -> None:
+    def _restore_saved(self, table_id: str) -> None:
         """Replace a table by its last saved version."""
         saved = None
-        with contextlib.suppress(sqlite3.Error):  # `find` reads it again when a connection joins
+        with contextlib.suppress(sqlite3.Error):  # `ensure_loaded` reads it again when a connection joins
             saved = self._store.load(table_id)
         if saved is None:
-            self._forget(table_id)
+            self._remove_from_memory(table_id)
             return
         self.tables[table_id] = saved
-        self.flags.set(saved)
-        self.agents.stop(table_id)  # an agent there thinks about the discarded version
-        asyncio.get_running_loop().call_later(RETRY, self._prompt_again, saved)
+        self.clock_timers.restart(saved)
+        self.agents.stop(table_id)  # the agent thinks about the discarded version
+        asyncio.get_running_loop().call_later(RETRY_S, self._prompt_again, saved)
 
     def _prompt_again(self, table: Table) -> None:
         """Start the agents of a table again after a change could not be saved."""
         if self.tables.get(table.id) is table:
-            self.people.show(table.id)
-            self.agents.prompt(table)
+            self.presence.send_state(table.id)
+            self.agents.start_thinking(table)
 
-    def end_on_time(self, table: Table) -> None:
+    def end_on_timeout(self, table: Table) -> None:
         """End a game in which a seat has no time left."""
         if self.tables.get(table.id) is not table:
             return
         lose_on_time(table)
         try:
-            self.changed(table)
+            self.save_and_send(table)
         except RefusedError as refusal:
-            self.people.announce(table.id, str(refusal))
+            self.presence.announce(table.id, str(refusal))
 
-    def add(self, guest: Guest, table: Table) -> None:
+    def add(self, connection: Connection, table: Table) -> None:
         """Add a new table and let the connection watch it."""
         self._make_room()
-        table.maker = digest(guest.owner)
+        table.created_by = digest(connection.quota_key)
         self.tables[table.id] = table
-        self.changed(table)
-        self._warm_up.want(Job(table.setup.kind, RULES), guest.owner)
-        self.look_at(guest, table.id)
+        self.save_and_send(table)
+        self._warm_up.request(Job(table.setup.compile_key, RULES), connection.quota_key)
+        self.watch(connection, table.id)
 
     def _make_room(self) -> None:
         """Remove expired tables, and one more if there are still too many."""
-        for table_id in quotas.expired(self.tables.values(), self.touched):
-            if not self.people.see(table_id):
+        for table_id in quotas.expired_tables(self.tables.values(), self.touched):
+            if not self.presence.is_watched(table_id):
                 self.remove(table_id)
         if len(self.tables) >= MAX_TABLES:
-            table_id = quotas.giving_way(self.tables.values(), self.touched, self.people.see)
-            self.people.announce(table_id, "this table makes room for others: its creator has too many tables")
+            table_id = quotas.table_to_evict(self.tables.values(), self.touched, self.presence.is_watched)
+            self.presence.announce(table_id, "this table makes room for others: its creator has too many tables")
             self.remove(table_id)
 
     def remove(self, table_id: str) -> None:
@@ -231,29 +244,29 @@ class LiveTables:
         except sqlite3.Error as error:
             log.exception("table %s could not be removed", table_id)
             raise RefusedError(f"the table could not be removed: {error}") from error
-        for guest in self.people.at(table_id):
-            self.look_at(guest, "")
-        self._forget(table_id)
+        for connection in self.presence.connections_at(table_id):
+            self.watch(connection, "")
+        self._remove_from_memory(table_id)
 
-    def _forget(self, table_id: str) -> None:
+    def _remove_from_memory(self, table_id: str) -> None:
         self.agents.stop(table_id)
-        self.people.forget(table_id)
-        self.flags.drop(table_id)
-        for memory in (self.tables, self.touched, self._views):
-            memory.pop(table_id, None)
+        self.presence.forget(table_id)
+        self.clock_timers.cancel(table_id)
+        for mapping in (self.tables, self.touched, self._views):
+            mapping.pop(table_id, None)
 
     def close(self) -> None:
         """Stop all agents, analyses and timers. All changes are already in the journal."""
         self.agents.close()
-        self.flags.close()
-        for table in self.tables:
-            for guest in self.people.at(table):
-                guest.rest()
+        self.clock_timers.close()
+        for table_id in self.tables:
+            for connection in self.presence.connections_at(table_id):
+                connection.stop_analysis()
 
 
-def _kind_of(text: str) -> str:
-    """Return `Setup.kind` of a stored table; empty if the text cannot be read."""
+def _compile_key_of(text: str) -> str:
+    """Return `Setup.compile_key` of a stored table; empty if the text cannot be read."""
     try:
-        return kind_of_text(text)
+        return compile_key_of_stored(text)
     except (ValueError, KeyError, TypeError):
         return ""

@@ -1,6 +1,8 @@
 """Creates tables from the new-game form, or from a game record, an SGF file or a position.
 
-Parsing such a text is slow, so `Hub` does it on a thread.
+Start reading at `create_table` and `read_table`. `live_tables.py` adds the tables to the server.
+
+Parsing a text is slow, so `Hub` does it on a thread.
 """
 
 from __future__ import annotations
@@ -12,25 +14,37 @@ from collections.abc import Iterator
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.sgf import read_sgf
-from ninetka_web.games.adapter import adapter_in, adapter_of
-from ninetka_web.server.protocol import ME, OPEN, AnyMessage, Create, Discard, Hello, Join, Leave, Rest, Say, Upload
+from ninetka_web.games.adapter import adapter_for_text, adapter_of
+from ninetka_web.server.protocol import (
+    ME,
+    OPEN,
+    Chat,
+    ClientMessage,
+    Create,
+    Discard,
+    Hello,
+    Join,
+    Leave,
+    StopAnalysis,
+    Upload,
+)
 from ninetka_web.tables.clocks import Clock
 from ninetka_web.tables.records import table_of_record
 from ninetka_web.tables.refusal import RefusedError
-from ninetka_web.tables.setup import Seat, Setup, adapter_for, setup_of
+from ninetka_web.tables.setup import Seat, Setup, adapter_or_refuse, setup_from_position
 from ninetka_web.tables.table import Table, new_id
-from ninetka_web.thinking.warm import FIRST, RULES, Job
+from ninetka_web.thinking.warm import FIRST_BOARD, RULES, Job
 
-AT_ONCE = (Hello, Join, Leave, Discard, Rest, Say)
+NEVER_DEFERRED = (Hello, Join, Leave, Discard, StopAnalysis, Chat)
 """Messages that need no compiled rules."""
 
 
-def brings_text(message: AnyMessage) -> bool:
+def needs_parsing(message: ClientMessage) -> bool:
     """Return whether a message brings a text that must be parsed on a thread."""
     return isinstance(message, Upload) or (isinstance(message, Create) and message.position is not None)
 
 
-def rules_for(message: AnyMessage, table: Table | None) -> Job | None:
+def required_job(message: ClientMessage, table: Table | None) -> Job | None:
     """Return the job that must be done before a message can be handled, None for no job.
 
     Args:
@@ -39,41 +53,46 @@ def rules_for(message: AnyMessage, table: Table | None) -> Job | None:
     """
     if isinstance(message, Create):
         adapter = adapter_of(message.game)
-        kind = adapter.kind(message.options) if message.position is None else adapter.kind_in(message.position)
-        plain = message.position is None and message.clock is None  # no clock may run while the rest is compiled
-        return Job(kind, FIRST if plain else RULES)
+        compile_key = (
+            adapter.compile_key(message.options)
+            if message.position is None
+            else adapter.compile_key_of_text(message.position)
+        )
+        # With a clock, all rules must be ready, because the clock must not run while they are compiled.
+        needs_rules = message.position is not None or message.clock is not None
+        return Job(compile_key, RULES if needs_rules else FIRST_BOARD)
     if isinstance(message, Upload):
         try:
-            return Job(adapter_in(message.text).kind_in(message.text), RULES)
+            return Job(adapter_for_text(message.text).compile_key_of_text(message.text), RULES)
         except ValueError as error:
             raise RefusedError(f"not a game record: {error}") from None
-    return None if table is None or isinstance(message, AT_ONCE) else Job(table.setup.kind, RULES)
+    return None if table is None or isinstance(message, NEVER_DEFERRED) else Job(table.setup.compile_key, RULES)
 
 
-def create_table(wish: Create, person: str) -> Table:
+def create_table(message: Create, user: str) -> Table:
     """Return the table that a message describes; `RefusedError` if its position cannot be read."""
-    adapter = adapter_for(wish.game)
-    if wish.position is not None:
-        setup = setup_of(adapter, wish.position, len(wish.seats))
+    adapter = adapter_or_refuse(message.game)
+    if message.position is not None:
+        setup = setup_from_position(adapter, message.position, len(message.seats))
     else:
-        setup = Setup.of(adapter.offer.variant(wish.options, len(wish.seats)))
-    clock = Clock.of(*wish.clock, len(wish.seats)) if wish.clock else None
-    return Table(new_id(), setup, [_seat_of(text, wish, person) for text in wish.seats], clock=clock)
+        setup = Setup.of(adapter.offer.variant(message.options, len(message.seats)))
+    clock = Clock.of(*message.clock, len(message.seats)) if message.clock else None
+    return Table(new_id(), setup, [_seat_of(text, message, user) for text in message.seats], clock=clock)
 
 
-def _seat_of(text: str, wish: Create, person: str) -> Seat:
+def _seat_of(text: str, message: Create, user: str) -> Seat:
     if text == ME:
-        return Seat(name=wish.name, holder=person, keep=wish.keep)
+        return Seat(name=message.name, user=user, keep=message.keep)
     return Seat() if text == OPEN else Seat(agent=text)
 
 
-def read_table(message: AnyMessage, person: str) -> Table:
+def read_table(message: ClientMessage, user: str) -> Table:
     """Return the table for the game or position in a message; `RefusedError` if the text is not valid."""
     if isinstance(message, Create):
-        return create_table(message, person)
+        return create_table(message, user)
     assert isinstance(message, Upload)
     try:
-        records = itertools.islice(_read(message.text), 2)  # parsing thousands of games would take long
+        records = itertools.islice(_read(message.text), 2)  # several games are refused; parsing all takes long
         tables = [table_of_record(record) for record in records]
     except ValueError as error:
         raise RefusedError(f"not a game record: {str(error).removeprefix('<text>, ')}") from None

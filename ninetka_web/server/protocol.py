@@ -1,10 +1,11 @@
 """The messages of browsers: one JSON object per WebSocket message, validated here against a schema.
 
-Every message has a `type` and may have an `id`, which the answer repeats: `{"type": "done", "id": 7}`, or
-`{"type": "refused", "id": 7, "reason": "..."}`, after which nothing has changed. The server also sends:
+Every message has a `type` and may have an `id`. The answer has the same `id`: `{"type": "done", "id": 7}` or
+`{"type": "refused", "id": 7, "reason": "..."}`. A refused message changes nothing. The server also sends:
 
 - `welcome`: the games with their forms, and the user's tables.
-- `state`: a table after each change, with the moves from number `from` on; `start` is there if earlier moves are void.
+- `state`: a table after each change, with the moves from number `from` on. If it contains `start`, the first
+  position, it replaces all earlier moves.
 - `notice`, `text` and `chat` (chat messages).
 - the results of an analysis: `analysis`, `insight`, `shares`, `exact`, `winners`, `variation`, `hint` and `failed`.
 - `compiling`: an answer waits for code that is being compiled. Compiled code is cached on disk.
@@ -19,7 +20,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from ninetka_env.core.registry import DEFAULT
+from ninetka_env.core.registry import DEFAULT_GAME
 from ninetka_web.games.adapter import adapter_of
 from ninetka_web.tables.refusal import RefusedError
 
@@ -28,6 +29,7 @@ MAX_MESSAGE = 65_536
 MAX_PLY = MAX_ACTION = 5_000
 """More than the plies of any game (including passes and drawings) and more than the actions of any game."""
 
+# The seats of `Create` that are not agents: the user's own seat, and a seat that another person can take.
 ME, OPEN = "me", "open"
 
 
@@ -36,8 +38,8 @@ _JOINERS = dict.fromkeys((0x200C, 0x200D))
 
 
 def _check_name(text: str) -> str:
-    seen = text.translate(_JOINERS)
-    if not seen.isprintable() or text != text.strip() or (text and not seen):
+    visible = text.translate(_JOINERS)
+    if not visible.isprintable() or text != text.strip() or (text and not visible):
         raise ValueError("a name is printable and has no spaces at its ends")
     return text
 
@@ -56,8 +58,8 @@ Action = Annotated[int, Field(ge=0, lt=MAX_ACTION)]
 Text = Annotated[str, Field(max_length=60_000)]
 MainTime = Annotated[int, Field(ge=10, le=10_800)]
 Increment = Annotated[int, Field(ge=0, le=180)]
-Question = Annotated[int, Field(ge=0, lt=2**31)]
-"""The number of the question that is answered, from the state. So a late click cannot answer a newer question."""
+QuestionNumber = Annotated[int, Field(ge=0, lt=2**31)]
+"""The number of the answered question, as in the message `state`. A late answer to an old question is refused."""
 
 
 class Message(BaseModel):
@@ -76,10 +78,10 @@ class Hello(Message):
 
 
 class Create(Message):
-    """Create a table. The user takes seats `"me"`, other people can take seats `"open"`, the rest are agents."""
+    """Create a table. In `seats`, `"me"` is a seat of the user, `"open"` a free seat; other texts name agents."""
 
     type: Literal["create"]
-    game: GameName = DEFAULT
+    game: GameName = DEFAULT_GAME
     seats: Seats
     options: Annotated[dict[OptionName, OptionValue], Field(max_length=12)] = Field(default_factory=dict)
     """Options of the game's form."""
@@ -96,7 +98,7 @@ class Create(Message):
         """Allow only agents and options that the game offers."""
         adapter = adapter_of(self.game)
         for spec in set(self.seats) - {ME, OPEN}:
-            adapter.offer.player(spec, len(self.seats))
+            adapter.offer.parse_agent(spec, len(self.seats))
         adapter.offer.variant(self.options, len(self.seats))
         return self
 
@@ -122,7 +124,7 @@ class Leave(Message):
 
 
 class Discard(Message):
-    """Remove a table of the user; while it is on the lists of others, only from the user's list."""
+    """Remove a table from the user's list, and delete it if it is on no other user's list."""
 
     type: Literal["discard"]
     table: TableId
@@ -155,7 +157,7 @@ class Answer(Message):
     """Answer the request of another user to take back a move or to play again."""
 
     type: Literal["answer"]
-    question: Question
+    question: QuestionNumber
     accept: bool
 
 
@@ -163,18 +165,18 @@ class Accept(Message):
     """Agree to the proposed score of the finished game."""
 
     type: Literal["accept"]
-    question: Question
+    question: QuestionNumber
 
 
 class PlayOn(Message):
     """Disagree with the proposed score: the passes that ended the game are taken back."""
 
     type: Literal["play_on"]
-    question: Question
+    question: QuestionNumber
 
 
 class Resign(Message):
-    """Resign the game; if other people play at a table of three or four, an agent plays on."""
+    """Resign the game; if other people play at a table of three or four, an agent takes over."""
 
     type: Literal["resign"]
 
@@ -192,17 +194,17 @@ class Claim(Message):
     win: bool
 
 
-class Say(Message):
+class Chat(Message):
     """Send a chat message to the table."""
 
-    type: Literal["say"]
+    type: Literal["chat"]
     text: Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class AskKey(Message):
-    """Ask for the key of a personal link. The link gives the user's seats to who opens it; older links become void."""
+class GetPersonalLink(Message):
+    """Ask for the key of a personal link. A user who opens the link gets the seats; older links become void."""
 
-    type: Literal["key"]
+    type: Literal["personal_link"]
 
 
 class Reclaim(Message):
@@ -216,29 +218,29 @@ class Pace(Message):
     """Set the delay between the moves of agents, in milliseconds, and whether they are paused."""
 
     type: Literal["pace"]
-    wait: Annotated[int, Field(ge=0, le=5_000)]
+    delay_ms: Annotated[int, Field(ge=0, le=5_000)]
     paused: bool
 
 
 class Analyse(Message):
-    """Analyse the position after `ply` actions, and the win probabilities of the whole game, until it is stopped."""
+    """Analyse the position after `ply` actions, and send the win probabilities of the whole game, until stopped."""
 
     type: Literal["analyse"]
     ply: Ply
     engine: Engine
-    line: Annotated[list[Action], Field(max_length=400)] | None = None
-    """Actions to try from there without changing the game; the message `variation` sends the result."""
+    variation: Annotated[list[Action], Field(max_length=400)] | None = None
+    """Actions to try after the first `ply` actions, without changing the game. The result is a message `variation`."""
     hint: bool = False
     """Whether to send only one good move, in the message `hint`."""
 
 
-class Rest(Message):
+class StopAnalysis(Message):
     """Stop the analysis."""
 
-    type: Literal["rest"]
+    type: Literal["stop_analysis"]
 
 
-class AskRecord(Message):
+class GetRecord(Message):
     """Ask for the game record of the finished game."""
 
     type: Literal["record"]
@@ -246,35 +248,35 @@ class AskRecord(Message):
     """Whether to send SGF instead, if the game has it."""
 
 
-class AskPosition(Message):
+class GetPosition(Message):
     """Ask for the position after `ply` actions as text."""
 
     type: Literal["position"]
     ply: Ply
 
 
-AnyMessage = (
+ClientMessage = (
     Hello | Create | Upload | Join | Leave | Discard | Sit | Play | Undo | Answer | Accept | PlayOn | Resign | Rematch
-    | Claim | Say | AskKey | Reclaim | Pace | Analyse | Rest | AskRecord | AskPosition
+    | Claim | Chat | GetPersonalLink | Reclaim | Pace | Analyse | StopAnalysis | GetRecord | GetPosition
 )  # fmt: skip
-_ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="type")])
+_MESSAGE_ADAPTER: TypeAdapter[ClientMessage] = TypeAdapter(Annotated[ClientMessage, Field(discriminator="type")])
 
 
-def read_message(text: str) -> AnyMessage:
+def read_message(text: str) -> ClientMessage:
     """Return the validated message of a text; `RefusedError` names the first error."""
     if len(text.encode(errors="replace")) > MAX_MESSAGE:
         raise RefusedError(f"a message has at most {MAX_MESSAGE} bytes")
     try:
-        return _ADAPTER.validate_json(text)
+        return _MESSAGE_ADAPTER.validate_json(text)
     except ValidationError as error:
         first: Any = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where, what = ".".join(str(part)[:40] for part in first["loc"]), str(first["msg"])
+        location, reason = ".".join(str(part)[:40] for part in first["loc"]), str(first["msg"])
         if first["type"] == "value_error":  # raised by our own validators, so the message is complete
-            where, what = "", what.removeprefix("Value error, ")
-        raise RefusedError(f"{where}: {what[:200]}" if where else what[:200]) from None
+            location, reason = "", reason.removeprefix("Value error, ")
+        raise RefusedError(f"{location}: {reason[:200]}" if location else reason[:200]) from None
 
 
-def id_of(text: str) -> int:
+def message_id_of(text: str) -> int:
     """Return the id of a message that could not be parsed; 0 if none is found."""
     match = re.search(r'"id"\s*:\s*([0-9]{1,9})\s*[,}]', text[:MAX_MESSAGE])
     return int(match[1]) if match else 0

@@ -27,17 +27,20 @@ from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from starlette.datastructures import Headers
 
 from ninetka_web.server import quotas
-from ninetka_web.server.connections import PATIENCE, Guest, Http, Line
+from ninetka_web.server.connections import TIMEOUT_S, Connection, HttpProtocol, WebSocketProtocol
 from ninetka_web.server.hub import Hub
 from ninetka_web.server.protocol import MAX_MESSAGE
 from ninetka_web.tables.store import Store
-from ninetka_web.thinking.warm import WarmUp, usual_jobs
+from ninetka_web.thinking.warm import WarmUp, default_jobs
 
-MAX_GUESTS, MAX_FILES = 4_000, 8_192
-RATE, BURST = 50.0, 100.0
+MAX_CONNECTIONS, MAX_OPEN_FILES = 4_000, 8_192
+MESSAGES_PER_SECOND, MESSAGE_BURST = 50.0, 100.0
 """Messages that a browser may send per second in the long run, and at once; further messages are delayed."""
-FREE, SHARE = 0.005, 0.1
-"""Seconds per message that are not limited, and the share of the server's time that a browser gets beyond them."""
+FREE_SECONDS, MAX_SERVER_SHARE = 0.005, 0.1
+"""A message that takes longer than `FREE_SECONDS` to handle delays the browser's next message.
+
+So slow messages of a browser get at most the share `MAX_SERVER_SHARE` of the server's time.
+"""
 
 MEDIA_TYPES = {
     ".css": "text/css",
@@ -57,71 +60,75 @@ HEADERS = {
 
 
 def make_app(
-    store: Store, host: str = "127.0.0.1", *, rate: float = RATE, tell: Callable[[str], None] = lambda text: None
+    store: Store,
+    host: str = "127.0.0.1",
+    *,
+    rate: float = MESSAGES_PER_SECOND,
+    report: Callable[[str], None] = lambda text: None,
 ) -> FastAPI:
-    """Return the application.
+    """Return the FastAPI application.
 
     Args:
         store: stores the tables; closed with the application.
-        host: the address that the server listens on, which is one of its own names.
+        host: the address that the server listens on. Browsers may use it as the name of the server.
         rate: messages that a browser may send per second.
-        tell: called on a thread with progress messages about compilation.
+        report: called on a thread with progress messages about compilation.
     """
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        warm_up = WarmUp(usual_jobs(), tell)
+        warm_up = WarmUp(default_jobs(), report)
         app.state.hub = Hub(store, warm_up)
-        app.state.guests = 0
-        opening = asyncio.create_task(app.state.hub.open())
+        app.state.connections = 0
+        open_task = asyncio.create_task(app.state.hub.open())
         yield
-        opening.cancel()
+        open_task.cancel()
         warm_up.close()
         app.state.hub.close()
         store.close()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    names = own_names(host)
+    names = host_names(host)
 
     @app.middleware("http")
-    async def guard(request: Request, call_next: Callable) -> Response:  # type: ignore[type-arg]
-        known = is_own_host(request.headers, names)
-        response = await call_next(request) if known else Response("unknown host", 421)
+    async def check_host(request: Request, call_next: Callable) -> Response:  # type: ignore[type-arg]
+        is_known = is_own_host(request.headers, names)
+        response = await call_next(request) if is_known else Response("unknown host", 421)
         response.headers.update(HEADERS)
         return response
 
-    _add_page(app)
+    _add_static_routes(app)
 
     @app.websocket("/ws")
-    async def talk(socket: WebSocket) -> None:
-        if not is_own_host(socket.headers, names) or not is_own_page(socket.headers):
+    async def handle_socket(socket: WebSocket) -> None:
+        if not is_own_host(socket.headers, names) or not is_own_origin(socket.headers):
             await socket.close(1008, "only pages of this server may connect")
             return
         await socket.accept()
-        if app.state.guests >= MAX_GUESTS:
+        if app.state.connections >= MAX_CONNECTIONS:
             await socket.close(1013, "this server is full")
             return
-        app.state.guests += 1
+        app.state.connections += 1
         try:
             await _serve(socket, app.state.hub, rate, quotas.network_of(socket.client.host if socket.client else ""))
         finally:
-            app.state.guests -= 1
+            app.state.connections -= 1
 
     return app
 
 
-def _add_page(app: FastAPI) -> None:
+def _add_static_routes(app: FastAPI) -> None:
     """Serve the page and its files. All are read once, so no path of a request reaches the file system."""
     folder = files("ninetka_web").joinpath("static")
     parts = {part.name: part.read_bytes() for part in folder.iterdir() if part.is_file()}
     parts |= {f"games/{part.name}": part.read_bytes() for part in folder.joinpath("games").iterdir()}
     page = parts.pop("index.html")
-    packed = {body: gzip.compress(body, mtime=0) for body in (page, *parts.values())}
+    compressed = {body: gzip.compress(body, mtime=0) for body in (page, *parts.values())}
 
     def answer(request: Request, body: bytes, media_type: str) -> Response:
         headers = {"Vary": "Accept-Encoding"}
-        if _takes_gzip(request.headers):
-            body, headers["Content-Encoding"] = packed[body], "gzip"
+        if _accepts_gzip(request.headers):
+            body, headers["Content-Encoding"] = compressed[body], "gzip"
         return Response(body, media_type=media_type, headers=headers)
 
     @app.get("/")
@@ -136,7 +143,7 @@ def _add_page(app: FastAPI) -> None:
         return answer(request, parts[name], MEDIA_TYPES[Path(name).suffix])
 
 
-def _takes_gzip(headers: Headers) -> bool:
+def _accepts_gzip(headers: Headers) -> bool:
     """Return whether a browser accepts gzip: `Accept-Encoding` names it, with a weight above 0."""
     for coding in headers.get("accept-encoding", "").lower().split(","):
         name, _, weight = coding.replace(" ", "").partition(";")
@@ -147,37 +154,37 @@ def _takes_gzip(headers: Headers) -> bool:
 
 async def _serve(socket: WebSocket, hub: Hub, rate: float, network: str) -> None:
     """Receive and handle messages until one side disconnects."""
-    guest = Guest(network)
-    speaker = asyncio.create_task(_speak(socket, guest, hub))
-    allowed, since = BURST, time.perf_counter()
+    connection = Connection(network)
+    sender = asyncio.create_task(_send_messages(socket, connection, hub))
+    allowed, since = MESSAGE_BURST, time.perf_counter()
     try:
         while True:
-            is_known = guest.person or guest.is_early  # an unknown client must send `hello` in time
-            async with asyncio.timeout(None if is_known else PATIENCE):
+            is_known = connection.user or connection.waits_for_start  # an unknown client must send `hello` in time
+            async with asyncio.timeout(None if is_known else TIMEOUT_S):
                 text = await socket.receive_text()
             now = time.perf_counter()
-            allowed, since = min(BURST, allowed + (now - since) * rate) - 1, now
+            allowed, since = min(MESSAGE_BURST, allowed + (now - since) * rate) - 1, now
             if allowed < 0:
                 await asyncio.sleep(-allowed / rate)
-            begin = time.perf_counter()
-            hub.receive(guest, text)
-            took = time.perf_counter() - begin
-            if took > FREE:
-                await asyncio.sleep(took / SHARE - took)
+            start = time.perf_counter()
+            hub.receive(connection, text)
+            seconds = time.perf_counter() - start
+            if seconds > FREE_SECONDS:
+                await asyncio.sleep(seconds / MAX_SERVER_SHARE - seconds)
     except (WebSocketDisconnect, KeyError, RuntimeError, TimeoutError):
         pass  # KeyError: a binary message; RuntimeError: the client has just disconnected
     finally:
-        speaker.cancel()
-        hub.leave(guest)
+        sender.cancel()
+        hub.disconnect(connection)
         with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it may already be closed
             await socket.close()
 
 
-async def _speak(socket: WebSocket, guest: Guest, hub: Hub) -> None:
+async def _send_messages(socket: WebSocket, connection: Connection, hub: Hub) -> None:
     """Send the queued messages of a connection; close it if the client reads too slowly."""
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
-        while not guest.gone:
-            for message in await guest.next_messages(hub.live.tables, hub.live.state_for):
+        while not connection.is_closed:
+            for message in await connection.next_messages(hub.live.tables, hub.live.state_for):
                 await socket.send_text(message)
         await socket.close(1013, "the client reads too slowly")
 
@@ -185,7 +192,7 @@ async def _speak(socket: WebSocket, guest: Guest, hub: Hub) -> None:
 # Which pages may connect to the server
 
 
-def own_names(host: str) -> set[str]:
+def host_names(host: str) -> set[str]:
     """Return the host names that the server answers to, in addition to IP addresses."""
     return {"localhost", host.lower(), socket.gethostname().lower(), f"{socket.gethostname().lower()}.local"}
 
@@ -199,7 +206,7 @@ def is_own_host(headers: Headers, names: Iterable[str]) -> bool:
     return name in names or _is_address(name)
 
 
-def is_own_page(headers: Headers) -> bool:
+def is_own_origin(headers: Headers) -> bool:
     """Return whether a page of this server opens a WebSocket. Browsers always send the page's origin."""
     try:
         origin = urlsplit(headers.get("origin", ""))
@@ -221,43 +228,43 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
-def serve(host: str, port: int, path: Path, *, show: bool) -> None:
+def serve(host: str, port: int, path: Path, *, open_browser: bool) -> None:
     """Run the server until it is interrupted.
 
     Args:
         host: the address to listen on.
         port: the port; 0 picks a free one.
         path: the file of tables and statistics.
-        show: whether to open the page in a browser.
+        open_browser: whether to open the page in a browser.
 
     Raises:
         OSError: if the address is taken or the file cannot be used.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
-        _refuse_taken_ports(listener)
+        _set_exclusive_bind(listener)
         listener.bind((host, port))
         store = Store(path)
-        _allow_files(MAX_FILES)
+        _raise_file_limit(MAX_OPEN_FILES)
         listener.listen(1024)
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
         print(f"9tka, Go and Kropki: {url} (press Ctrl+C to stop)", flush=True)
         config = uvicorn.Config(
-            make_app(store, host, tell=_tell),
-            http=Http,
-            ws=Line,
+            make_app(store, host, report=_print_now),
+            http=HttpProtocol,
+            ws=WebSocketProtocol,
             ws_max_size=MAX_MESSAGE,
             ws_per_message_deflate=False,
             log_level="warning",
             timeout_graceful_shutdown=2,
         )
         sys.setswitchinterval(0.001)  # so the event loop gets the GIL soon while agents think
-        if show:
+        if open_browser:
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         uvicorn.Server(config).run([listener])
 
 
-def _refuse_taken_ports(listener: socket.socket) -> None:
+def _set_exclusive_bind(listener: socket.socket) -> None:
     """Allow binding to a recently used port, but not to a port on which another program listens."""
     if sys.platform == "win32":  # SO_REUSEADDR would let both programs listen there
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
@@ -265,16 +272,16 @@ def _refuse_taken_ports(listener: socket.socket) -> None:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
-def _allow_files(number: int) -> None:
+def _raise_file_limit(number: int) -> None:
     """Raise this process's limit of open files, which include sockets, to `number` if the system allows it."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = number if hard == resource.RLIM_INFINITY else min(number, hard)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        new_limit = number if hard == resource.RLIM_INFINITY else min(number, hard)
+        if soft != resource.RLIM_INFINITY and soft < new_limit:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (new_limit, hard))
 
 
-def _tell(text: str) -> None:
+def _print_now(text: str) -> None:
     print(text, flush=True)

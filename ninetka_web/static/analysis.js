@@ -1,5 +1,5 @@
 // The analysis panel: search results and exact results for the shown position, hints, and trying moves without changing
-// the game. The server analyses only while this panel is visible; see ninetka_web/thinking/analysts.py.
+// the game. The server analyses only while this panel is visible; see ninetka_web/thinking/analysis_service.py.
 
 import { DRAWN, capitalize, h, toast } from "./dom.js";
 import { seatIcon } from "./board.js";
@@ -55,7 +55,7 @@ export class Analysis {
     /** @type {Winner[]} */
     this.winners = [];
     this.requestKey = ""; // identifies what was requested last, empty after a stop
-    this.revision = -1; // of the latest state at the last refresh
+    this.revision = -1; // the revision of the latest state at the last refresh
     this.positionKey = ""; // identifies the shown position at the last refresh
     /** @type {number | undefined} */
     this.timer = undefined;
@@ -74,7 +74,7 @@ export class Analysis {
     return game.engines.filter(isSupported);
   }
 
-  /** The engine that analyses: the one chosen last, if this game supports it. */
+  /** The engine that analyses: the engine chosen last, or the first one if this game does not support it. */
   get engine() {
     return this.engines.includes(this.chosenEngine) ? this.chosenEngine : this.engines[0];
   }
@@ -90,18 +90,18 @@ export class Analysis {
       this.stop();
       return;
     }
-    if (this.revision !== state.revision) this.winners = []; // they belong to other moves
-    const place = `${state.revision} ${state.round} ${this.view.ply}`;
-    if (this.triedActions && this.positionKey !== place) this.triedActions = [];
+    if (this.revision !== state.revision) this.winners = []; // the old ones belong to other moves
+    const positionKey = `${state.revision} ${state.round} ${this.view.ply}`;
+    if (this.triedActions && this.positionKey !== positionKey) this.triedActions = [];
     this.revision = state.revision;
-    this.positionKey = place;
-    const request = `${place} ${this.triedActions} ${this.engine}`;
+    this.positionKey = positionKey;
+    const request = `${positionKey} ${this.triedActions} ${this.engine}`;
     if (request === this.requestKey) return;
     this.requestKey = request;
     this.results = {};
     this.errorText = "";
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.request(), 80); // dragging the slider passes many positions
+    this.timer = setTimeout(() => this.request(), 80); // because dragging the slider shows many positions
   }
 
   /** Request an analysis of the shown position, or a hint. */
@@ -109,7 +109,7 @@ export class Analysis {
     this.compiling = false;
     try {
       const { engine, triedActions } = this;
-      const more = { ...(triedActions && { line: triedActions }), ...(hint && { hint }) };
+      const more = { ...(triedActions && { variation: triedActions }), ...(hint && { hint }) };
       await this.app.connection.send({ type: "analyse", ply: this.view.ply, engine, ...more });
     } catch (error) {
       const { message } = /** @type {Error} */ (error);
@@ -123,7 +123,7 @@ export class Analysis {
   /** Stop the analysis on the server; if another tab is open, also stop trying moves. */
   stop() {
     clearTimeout(this.timer);
-    if (this.requestKey) this.app.connection.send({ type: "rest" }).catch(() => {});
+    if (this.requestKey) this.app.connection.send({ type: "stop_analysis" }).catch(() => {});
     this.requestKey = "";
     if (!this.isOpen) this.triedActions = null;
   }
@@ -151,7 +151,7 @@ export class Analysis {
         if (!this.isOpen) toast(`Compiling ${message.what}; this happens only once …`);
         break;
       default:
-        if (message.ply !== view.ply || String(message.line) !== String(this.triedActions)) return;
+        if (message.ply !== view.ply || String(message.variation) !== String(this.triedActions)) return;
         if (message.type === "variation") this.variation = message;
         else this.results = { ...this.results, [message.type]: message };
         if (message.type === "analysis" || message.type === "exact") this.compiling = false;
@@ -165,7 +165,7 @@ export class Analysis {
   get trial() {
     const { isOpen, triedActions, variation, view } = this;
     if (!isOpen || !triedActions || !variation || variation.ply !== view.ply) return null;
-    return variation.line.length <= triedActions.length ? variation : null;
+    return variation.variation.length <= triedActions.length ? variation : null;
   }
 
   /** Try actions from the shown position; null returns to the game. @param {number[] | null} actions */
@@ -192,8 +192,8 @@ export class Analysis {
   receiveHint(message) {
     if (message.ply !== this.view.state.moves.length) return;
     this.latestHint = message;
-    const worth = message.wins ? "which wins for certain" : `with a ${percent(message.chance)} chance to win`;
-    toast(`Hint: ${message.name}, ${worth}`);
+    const chanceText = message.wins ? "which wins for certain" : `with a ${percent(message.chance)} chance to win`;
+    toast(`Hint: ${message.name}, ${chanceText}`);
     this.view.draw();
     this.refresh();
   }
@@ -217,16 +217,16 @@ export class Analysis {
   // Results
 
   /**
-   * The moves of the position, best first, with the loss, its certainty, and the exact result if known.
+   * The moves of the position, best first, each with its loss, the loss's certainty, and the exact result if known.
    * @returns {RatedMove[]}
    */
   get ratedMoves() {
     const { analysis, exact } = this.results;
     const { toMove } = this.view.position;
     /** @param {Winner | undefined} winner */
-    const worth = (winner) => (winner == null ? null : winner === toMove ? 2 : Number(winner === DRAWN));
-    const winners = new Map(exact?.moves.map(({ action, winner }) => [action, worth(winner)]));
-    const best = worth(exact?.winner);
+    const valueOf = (winner) => (winner == null ? null : winner === toMove ? 2 : Number(winner === DRAWN));
+    const winners = new Map(exact?.moves.map(({ action, winner }) => [action, valueOf(winner)]));
+    const best = valueOf(exact?.winner);
     /** @type {(move: Action | Candidate) => RatedMove} */
     const rate = (move) => {
       const result = winners.get(move.action) ?? null;
@@ -270,9 +270,9 @@ export class Analysis {
     const { seat } = moves[ply];
     const shares = this.timelineShares() ?? [];
     /** @param {Winner | undefined} winner */
-    const worth = (winner) => (winner == null ? null : winner === DRAWN ? 0.5 : Number(winner === seat));
-    const before = worth(winners[ply]);
-    const after = worth(winners[ply + 1]);
+    const valueOf = (winner) => (winner == null ? null : winner === DRAWN ? 0.5 : Number(winner === seat));
+    const before = valueOf(winners[ply]);
+    const after = valueOf(winners[ply + 1]);
     if (winners.length === moves.length + 1 && before !== null && after !== null) return before - after;
     const [now, next] = [shares[ply], shares[ply + 1]];
     return now && next ? now[seat] - next[seat] : null;
@@ -310,12 +310,12 @@ export class Analysis {
   element() {
     const { results } = this;
     if (this.errorText) return h("p", { class: "faint" }, `${capitalize(this.errorText)}.`);
-    const thoughts = results.failed ? [failure(results.failed)] : this.resultParts();
+    const resultParts = results.failed ? [failure(results.failed)] : this.resultParts();
     const parts = [
       this.engineChoice(),
       this.tryControls(),
       this.verdict(),
-      ...thoughts,
+      ...resultParts,
       this.mistakes(),
       this.insightPart(),
     ];
@@ -348,8 +348,10 @@ export class Analysis {
       return [open, this.candidates()];
     }
     if (isSolver && !this.compiling && this.view.position.over) return [];
-    const waits = isSolver ? "The solver finds perfect play late in the game; its results appear here." : "Thinking …";
-    const text = this.compiling ? "Compiling; this happens only once and can take a minute or two …" : waits;
+    const waitText = isSolver
+      ? "The solver finds perfect play late in the game; its results appear here."
+      : "Thinking …";
+    const text = this.compiling ? "Compiling; this happens only once and can take a minute or two …" : waitText;
     return [h("p", { class: "faint" }, text)];
   }
 
@@ -383,11 +385,12 @@ export class Analysis {
     if (!exact || exact.winner === null || over) return null;
     const { moves, winner } = exact;
     const mistakes = this.ratedMoves.filter((move) => move.worsensResult).map((move) => move.name);
-    const who = winner === DRAWN ? "the game is drawn" : `${colours[winner]} wins`;
+    const resultText = winner === DRAWN ? "the game is drawn" : `${colours[winner]} wins`;
     const all = moves.every((move) => move.winner !== null) ? "" : " known so far";
-    let text = ` With perfect play ${who}. Every move${all} keeps that.`;
-    if (mistakes.length) text = ` With perfect play ${who}. These moves throw that away: ${mistakes.join(", ")}.`;
-    else if (winner !== toMove) text = ` With perfect play ${who}, whatever ${colours[toMove]} does.`;
+    let text = ` With perfect play ${resultText}. Every move${all} keeps that.`;
+    if (mistakes.length)
+      text = ` With perfect play ${resultText}. These moves throw that away: ${mistakes.join(", ")}.`;
+    else if (winner !== toMove) text = ` With perfect play ${resultText}, whatever ${colours[toMove]} does.`;
     return h("p", { class: "verdict" }, winner !== DRAWN && seatIcon(view.state.game, winner), text);
   }
 
@@ -436,7 +439,7 @@ export class Analysis {
     );
   }
 
-  /** Return the variation that the engine expects; a button numbers it on the board. @param {VariationMove[]} moves */
+  /** Return the engine's expected variation and a button that shows it on the board. @param {VariationMove[]} moves */
   expected(moves) {
     if (!moves.length) return null;
     const press = () => {
@@ -485,14 +488,14 @@ export class Analysis {
 
   /** Return the game-specific insight into the position: a text and a variation. */
   insightPart() {
-    const { title, words, line = [], note } = this.insight ?? {};
+    const { title, text, variation = [], note } = this.insight ?? {};
     if (!title) return null;
-    const verdict = words && h("p", { class: "verdict" }, words);
-    const played = line.length > 0 && this.chips(line);
-    return h("div", {}, h("h2", {}, title), verdict, played, h("p", { class: "faint" }, note));
+    const verdict = text && h("p", { class: "verdict" }, text);
+    const moves = variation.length > 0 && this.chips(variation);
+    return h("div", {}, h("h2", {}, title), verdict, moves, h("p", { class: "faint" }, note));
   }
 
-  /** Return the worst moves of the game: the user's own, or those of all seats if the user has no seat. */
+  /** Return the worst moves of the user, or of all seats if the user has no seat. */
   mistakes() {
     const { view } = this;
     const { moves, you } = view.state;
@@ -503,20 +506,20 @@ export class Analysis {
     if (!mistakes.length) return null;
     const worst = mistakes.sort((a, b) => b.lost - a.lost).slice(0, 5);
     const rows = worst.map(({ move, ply, lost }) => {
-      const look = {
+      const attributes = {
         type: "button",
         class: `move c${move.seat + 1}`,
         id: `mistake-${ply}`,
         title: "Look at the position before it",
         click: () => view.showPly(ply),
       };
-      const again = { class: "small", title: "At a new table, from the position before this move" };
+      const retryAttributes = { class: "small", title: "At a new table, from the position before this move" };
       return h(
         "li",
         {},
-        h("button", look, `${ply + 1}. ${move.name}`),
+        h("button", attributes, `${ply + 1}. ${move.name}`),
         h("span", { class: "faint" }, this.isBlunder(ply) ? "threw the win away" : `lost about ${percent(lost)}`),
-        button(`again-${ply}`, "Try again from here", () => this.playFrom(ply, move.seat), again),
+        button(`again-${ply}`, "Try again from here", () => this.playFrom(ply, move.seat), retryAttributes),
       );
     });
     return h("div", {}, h("h2", {}, you.length ? "My mistakes" : "Mistakes"), h("ol", { class: "mistakes" }, rows));

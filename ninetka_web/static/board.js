@@ -108,7 +108,7 @@ export class Board {
     this.choices = null;
     /** @type {Map<number, ClickTarget>} */
     this.targets = new Map();
-    this.waits = false; // whether the user has a seat and may have to wait for their turn
+    this.isPlaying = false; // whether the user has a seat and may have to wait for their turn
     /** @type {number | null} */
     this.previewedCell = null; // the cell that a first touch has chosen
     /** @type {number | null} */
@@ -145,10 +145,10 @@ export class Board {
 
   /** Show the zoom buttons if squares are small. */
   fit() {
-    const whole = (this.holder.clientWidth / this.renderer.box[2]) * this.renderer.unit;
-    this.zooms.hidden = whole >= 32 || !whole;
+    const fullSize = (this.holder.clientWidth / this.renderer.box[2]) * this.renderer.unit;
+    this.zooms.hidden = fullSize >= 32 || !fullSize;
     if (this.zooms.hidden && this.zoom !== 1) this.setZoom(1);
-    this.maxZoom = Math.max(1, LARGE_PIXELS / whole);
+    this.maxZoom = Math.max(1, LARGE_PIXELS / fullSize);
   }
 
   /** @param {number} zoom */
@@ -166,15 +166,15 @@ export class Board {
    * Draw a position.
    * @param {Position} position
    * @param {Choices | null} choices what the user can do; null if nothing.
-   * @param {Partial<Marks> & { animate?: boolean, waits?: boolean }} more marks on the board; whether
+   * @param {Partial<Marks> & { animate?: boolean, isPlaying?: boolean }} more marks on the board; whether
    *   to animate the last move; whether the user has a seat and may have to wait for their turn.
    */
-  draw(position, choices, { heat = [], lost = [], marks = [], animate = false, waits = false } = {}) {
+  draw(position, choices, { heat = [], lost = [], marks = [], animate = false, isPlaying = false } = {}) {
     const { renderer, layers } = this;
     const focused = this.svg.contains(document.activeElement);
     this.choices = choices;
-    this.waits = waits;
-    this.targets = new Map((choices?.hits ?? []).map(toClickTarget).map((hit) => [hit[0], hit]));
+    this.isPlaying = isPlaying;
+    this.targets = new Map((choices?.clickable ?? []).map(toClickTarget).map((hit) => [hit[0], hit]));
     this.previewedCell = null;
     layers.under.replaceChildren(...renderer.under(position));
     layers.heat.replaceChildren(...this.drawHeat(heat));
@@ -209,16 +209,16 @@ export class Board {
    */
   drawHitAreas(focused) {
     const entry = this.entryCell();
-    const before = new Map([...this.layers.hits.children].map((each) => [cellOf(each), each]));
+    const oldAreas = new Map([...this.layers.hits.children].map((area) => [cellOf(area), area]));
     for (const hit of this.targets.values()) {
-      const each = before.get(hit[0]) ?? this.makeHitArea(hit[0]);
-      each.setAttribute("aria-label", this.label(hit));
-      each.setAttribute("tabindex", hit[0] === entry ? "0" : "-1");
-      before.delete(hit[0]);
+      const area = oldAreas.get(hit[0]) ?? this.makeHitArea(hit[0]);
+      area.setAttribute("aria-label", this.label(hit));
+      area.setAttribute("tabindex", hit[0] === entry ? "0" : "-1");
+      oldAreas.delete(hit[0]);
     }
-    for (const each of before.values()) each.remove();
-    const held = document.activeElement;
-    if (!focused || (held !== this.svg && this.svg.contains(held))) return;
+    for (const area of oldAreas.values()) area.remove();
+    const { activeElement } = document;
+    if (!focused || (activeElement !== this.svg && this.svg.contains(activeElement))) return;
     this.svg.focus({ preventScroll: true });
     if (entry === null || !usedKeyboard) return;
     // Wait for a frame, because moving the focus forces a layout.
@@ -235,7 +235,7 @@ export class Board {
     return this.layers.hits.appendChild(svg("rect", { class: "hit", ...box, role: "button", "data-cell": cell }));
   }
 
-  /** Return the cell that Tab focuses: the last one, or the nearest to it that is clickable. */
+  /** Return the cell that Tab focuses: the last used cell or, if it is not clickable, the nearest clickable cell. */
   entryCell() {
     const cells = [...this.targets.keys()];
     if (!cells.length) return null;
@@ -253,12 +253,12 @@ export class Board {
   /** Return the accessible name of a hit area. @param {ClickTarget} hit */
   label([cell, , landing]) {
     const { name } = this.renderer;
-    const text = `${name(cell)}: ${this.choices?.verb}`;
+    const text = `${name(cell)}: ${this.choices?.click_text}`;
     return landing === undefined ? text : `${text} to ${name(landing)}`;
   }
 
   /**
-   * Play a cell. A touch first shows a preview if the stone would move or if squares are small.
+   * Play the clicked cell. A touch first shows a preview if the stone would slide or if squares are small.
    * @param {PointerEvent} event
    */
   handleClick(event) {
@@ -326,7 +326,7 @@ export class Board {
     /** @type {Record<string, [number, number] | undefined>} */
     const steps = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
     const step = steps[event.key];
-    if (this.targets.size === 0 && !this.waits) return; // while the user waits, arrows stay on the board
+    if (this.targets.size === 0 && !this.isPlaying) return; // arrow keys of a waiting user must not change the ply
     if (Number.isNaN(from)) {
       if (!step) return;
       this.focus(this.entryCell());

@@ -60,8 +60,8 @@ export class Connection {
   }
 
   /**
-   * Send a message. The promise resolves when the server has done it, with the requested text or an empty one, and
-   * rejects with the reason if the server refuses it.
+   * Send a message. When the server has carried it out, the promise resolves with the requested text, or "" if the
+   * message requests none. It rejects with the reason if the server refuses the message or cannot be reached.
    * @param {ClientMessage} message
    * @returns {Promise<string>}
    */

@@ -5,7 +5,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * Set attributes and append children. Functions become listeners; `true` and `false` mean presence.
+ * Set attributes and append children. Functions become listeners, `true` sets an empty attribute, `false` sets none.
  * @template {Element} E
  * @param {E} element
  * @param {Attributes<E>} attributes
@@ -68,14 +68,14 @@ export function toast(text) {
 /**
  * Copy text to the clipboard; if the browser refuses, show the text so that the user can copy it.
  * @param {string} text
- * @param {string} what
+ * @param {string} title
  */
-export async function copy(text, what) {
+export async function copy(text, title) {
   try {
     await navigator.clipboard.writeText(text);
-    toast(`${what} copied`);
+    toast(`${title} copied`);
   } catch {
-    window.prompt(`Copy the ${what.toLowerCase()}:`, text);
+    window.prompt(`Copy the ${title.toLowerCase()}:`, text);
   }
 }
 
@@ -97,6 +97,6 @@ export const DRAWN = -1;
 export function agentName(game, spec) {
   const [name, option] = spec.split(":");
   const agent = game.agents.find((each) => each.name === name);
-  const number = Number(option?.split("=")[1] ?? agent?.usual ?? 0);
+  const number = Number(option?.split("=")[1] ?? agent?.default_strength ?? 0);
   return `${agent ? agent.title.split(" (")[0] : capitalize(name)}${number ? `, ${number.toLocaleString("en")}` : ""}`;
 }

@@ -22,11 +22,11 @@ const CLOCKS = [
 /** Return the form as it was filled in last, with the options and seats of each game. @type {(app: App) => Form} */
 function loadForm(app) {
   /** @type {Form} */
-  const fresh = { game: app.welcome.games[0].name, name: "", clock: "", keep: false, more: false, games: {} };
+  const defaults = { game: app.welcome.games[0].name, name: "", clock: "", keep: false, more: false, games: {} };
   try {
-    return { ...fresh, ...JSON.parse(localStorage.getItem(FORM_KEY) ?? "{}") };
+    return { ...defaults, ...JSON.parse(localStorage.getItem(FORM_KEY) ?? "{}") };
   } catch {
-    return fresh;
+    return defaults;
   }
 }
 
@@ -47,9 +47,9 @@ function settingsFor(form, game) {
   const isOffered = (spec) =>
     spec && game.agents.every((agent) => agent.name !== spec.split(":")[0] || supportsPlayers(agent, players));
   const defaults = Array.from({ length: Math.max(...game.seats) }, (_, seat) => (seat ? game.opponent : "me"));
-  const all = defaults.map((spec, seat) => (isOffered(seats[seat]) ? seats[seat] : spec));
+  const specs = defaults.map((spec, seat) => (isOffered(seats[seat]) ? seats[seat] : spec));
   /** @type {GameSettings} */
-  const settings = { options: allOptions, seats: all, players };
+  const settings = { options: allOptions, seats: specs, players };
   form.games[game.name] = settings;
   return settings;
 }
@@ -103,7 +103,7 @@ function gameChoice(form, app, draw) {
 
 /** @param {Game} game */
 function intro(game) {
-  const steps = game.steps.map(([what, text]) => h("li", {}, h("b", {}, what), " ", text));
+  const steps = game.steps.map(([heading, text]) => h("li", {}, h("b", {}, heading), " ", text));
   return h("section", { class: "intro" }, h("h1", {}, game.slogan), h("ol", { class: "steps" }, steps));
 }
 
@@ -251,9 +251,9 @@ const optionRow = (settings, row, id, form, draw) =>
  * @param {Form} form
  */
 function numberRow(settings, row, form) {
-  const { name, least, most, step } = row;
+  const { name, minimum: min, maximum: max, step } = row;
   const id = `option-${name}`;
-  const field = h("input", { type: "number", id, min: least, max: most, step, value: String(settings.options[name]) });
+  const field = h("input", { type: "number", id, min, max, step, value: String(settings.options[name]) });
   // Do not redraw the form: the change event comes before the click on a button, which would miss its element.
   field.addEventListener("change", () => {
     if (!field.checkValidity() || field.value === "") return;
@@ -275,8 +275,8 @@ function numberRow(settings, row, form) {
  * @param {() => void} draw
  */
 function choicesRow(settings, row, id, draw) {
-  /** @param {Options} sets */
-  const isChosen = (sets) => Object.entries(sets).every(([name, value]) => settings.options[name] === value);
+  /** @param {Options} options */
+  const isChosen = (options) => Object.entries(options).every(([name, value]) => settings.options[name] === value);
   const choices = row.values.map(([sets, label], place) => {
     const change = () => {
       Object.assign(settings.options, sets);
@@ -313,11 +313,11 @@ function seatRow(settings, seat, game, draw) {
   );
   agentSelect.addEventListener("change", () => {
     const next = game.agents.find((each) => each.name === agentSelect.value);
-    set(next?.usual ? `${next.name}:${next.option}=${next.usual}` : agentSelect.value);
+    set(next?.default_strength ? `${next.name}:${next.option}=${next.default_strength}` : agentSelect.value);
   });
   const parts = [seatIcon(game.name, seat), h("span", { class: "colour" }, capitalize(colour)), agentSelect];
   if (!agent || agent.strengths.length < 2) return h("div", { class: "seat-row" }, ...parts);
-  const current = value || agent.usual;
+  const current = value || agent.default_strength;
   const strength = h(
     "select",
     { id: `strength-${seat}`, "aria-label": `Strength of ${colour}` },
@@ -337,11 +337,11 @@ function seatRow(settings, seat, game, draw) {
  */
 function createGame(form, game, app) {
   const { options, seats, players } = settingsFor(form, game);
-  const taken = seats.slice(0, players);
-  const hasPeople = taken.some((seat) => seat === "me" || seat === "open");
+  const specs = seats.slice(0, players);
+  const hasPeople = specs.some((seat) => seat === "me" || seat === "open");
   const clock = form.clock && hasPeople ? form.clock.split("+").map(Number) : null;
   const { keep } = form;
-  app.send({ type: "create", game: game.name, seats: taken, options, clock, name: form.name.trim(), keep });
+  app.send({ type: "create", game: game.name, seats: specs, options, clock, name: form.name.trim(), keep });
 }
 
 /** @param {App} app */
@@ -354,16 +354,18 @@ function tableList(app) {
     app.send({ type: "hello", token });
   };
   /** @param {TableSummary} table */
-  const row = ({ table, game: gameName, who, ply, over, winner }) => {
+  const row = ({ table, game: gameName, seat_names: names, ply, over, winner }) => {
     const game = app.game(gameName);
-    const won = winner === null ? "given up" : winner === DRAWN ? "drawn" : `${game.colours[winner]} won`;
-    const seats = who.map((name, seat) => h("span", { class: "who" }, seatIcon(gameName, seat), seatLabel(game, name)));
+    const result = winner === null ? "given up" : winner === DRAWN ? "drawn" : `${game.colours[winner]} won`;
+    const seats = names.map((name, seat) =>
+      h("span", { class: "who" }, seatIcon(gameName, seat), seatLabel(game, name)),
+    );
     const label = { "aria-label": "Remove this table", title: "Remove" };
     return h(
       "li",
       { "data-game": gameName },
       h("a", { href: `/t/${table}` }, h("b", {}, game.title), seats),
-      h("span", { class: "faint" }, over ? won : `ply ${ply}`),
+      h("span", { class: "faint" }, over ? result : `ply ${ply}`),
       h("button", { type: "button", class: "quiet", ...label, click: () => discard(table) }, "×"),
     );
   };

@@ -32,11 +32,13 @@ const app = {
     return assertDefined(welcome);
   },
   /** Return the server's description of a game. */
-  game: (name) => assertDefined(app.welcome.games.find((one) => one.name === name)),
+  game: (name) => assertDefined(app.welcome.games.find((each) => each.name === name)),
   /** Show the name and the rules of a game in the rules dialog. */
   setGame(game) {
     byId("rules-title").textContent = `How to play ${game.title}`;
-    byId("rules-text").replaceChildren(...game.rules.map(([what, text]) => h("p", {}, h("b", {}, what), " ", text)));
+    byId("rules-text").replaceChildren(
+      ...game.rules.map(([heading, text]) => h("p", {}, h("b", {}, heading), " ", text)),
+    );
   },
   navigate(path) {
     history.pushState(null, "", path);

@@ -57,7 +57,7 @@ export class People {
   }
 
   /**
-   * Process a new state: the times in it count from now.
+   * Process a new state. The times in it are relative to now.
    * @param {boolean} isMine
    * @param {boolean} wasMine
    */
@@ -76,7 +76,7 @@ export class People {
   clock(seat) {
     const { clock } = this.view.state;
     if (!clock) return "";
-    const remaining = clock.left[seat] - (clock.running === seat ? this.elapsed : 0);
+    const remaining = clock.remaining[seat] - (clock.running === seat ? this.elapsed : 0);
     return remaining < 10 && remaining > 0 ? `0:0${remaining.toFixed(1)}` : formatTime(Math.max(0, remaining));
   }
 
@@ -95,7 +95,7 @@ export class People {
     return over ? 0 : Math.max(0, away[seat] - this.elapsed);
   }
 
-  /** Return the text about a seat whose user has left, else an empty one. @param {number} seat */
+  /** Return a text about a seat whose user has left; empty for other seats. @param {number} seat */
   absenceText(seat) {
     const seconds = this.secondsToReturn(seat);
     if (seconds === null) return "";
@@ -137,12 +137,12 @@ export class People {
     /** @type {(accept: boolean, label: string) => HTMLElement} */
     const answer = (accept, label) =>
       sendButton({ type: "answer", accept, question: state.question }, label, accept ? "primary" : "");
-    const request = state.wish === "undo" ? `take the game back to ply ${state.undo}` : "play again";
+    const request = state.request === "undo" ? `take the game back to ply ${state.undo}` : "play again";
     const question = { class: "question" };
     const questions = [];
     if (state.asked) {
       questions.push(h("p", question, `Do you agree to ${request}? `, answer(true, "Agree"), answer(false, "Refuse")));
-    } else if (state.wish) questions.push(h("p", question, `Waiting for the others to agree to ${request}.`));
+    } else if (state.request) questions.push(h("p", question, `Waiting for the others to agree to ${request}.`));
     if (missingSeats.length) {
       const numOthers = state.seats.filter(({ kind }, seat) => kind === "person" && !state.you.includes(seat)).length;
       const names = missingSeats.map((seat) => this.view.nameOf(seat)).join(", ");
@@ -171,8 +171,8 @@ export class People {
   receive({ lines, new: isNew = false }) {
     this.lines = [...(isNew ? this.lines : []), ...lines].slice(-50);
     if (isNew && this.chat) {
-      const [{ who, text }] = lines;
-      announce(`${who}: ${text}`);
+      const [{ name, text }] = lines;
+      announce(`${name}: ${text}`);
       if (this.view.tab !== "chat") this.unread++;
     }
     if (this.view.layout) this.view.drawTabs();
@@ -186,7 +186,7 @@ export class People {
   }
 
   drawLines() {
-    this.list.replaceChildren(...this.lines.map(({ who, text }) => h("li", {}, h("b", {}, who), " ", text)));
+    this.list.replaceChildren(...this.lines.map(({ name, text }) => h("li", {}, h("b", {}, name), " ", text)));
     this.list.scrollTop = this.list.scrollHeight;
   }
 
@@ -208,7 +208,7 @@ export class People {
     const submit = (/** @type {Event} */ event) => {
       event.preventDefault();
       if (!field.value.trim()) return;
-      const answer = this.app.connection.send({ type: "say", text: field.value });
+      const answer = this.app.connection.send({ type: "chat", text: field.value });
       answer.then(
         () => (field.value = ""),
         (error) => toast(error.message),

@@ -54,7 +54,7 @@ export class Premove {
   }
 
   /**
-   * Play the chosen cell if it is the user's turn now; drop it if the game was ended, restarted or taken back.
+   * Play the chosen cell if it is the user's turn now; drop it if the game ended or restarted or moves were taken back.
    * @param {State} previous
    */
   update(previous) {
@@ -64,7 +64,7 @@ export class Premove {
     if (cell === null || (continues && !view.isMyTurn && !state.over && !state.settling)) return;
     this.cell = null;
     if (!continues || !view.isMyTurn) return;
-    const target = state.hits.map(toClickTarget).find((each) => each[0] === cell);
+    const target = state.clickable.map(toClickTarget).find((each) => each[0] === cell);
     if (!target) toast(`${name} cannot be played now`);
     else view.app.send({ type: "play", ply: state.moves.length, action: target[1] });
   }

@@ -118,7 +118,7 @@ export class TableView {
   update(state) {
     const previous = this.latest;
     const wasMine = previous ? this.isMyTurn : true;
-    if (!state.start && !this.start) return; // for a page that was left meanwhile; a complete state follows
+    if (!state.start && !this.start) return; // the first state of a page must be complete; it follows
     if (state.start) {
       this.start = state.start;
       this.moves = [];
@@ -132,7 +132,7 @@ export class TableView {
     const continues = previous !== null && previous.round === state.round;
     const isNew = continues && state.moves.length === previous.moves.length + 1;
     if (!continues || (this.shownPly !== null && this.shownPly > state.moves.length)) {
-      this.shownPly = state.shown && !previous ? 0 : null;
+      this.shownPly = state.view_only && !previous ? 0 : null;
     }
     this.draw(isNew && this.shownPly === null);
     if (previous) this.announceChanges(previous, isNew);
@@ -142,7 +142,7 @@ export class TableView {
   /** @param {TableMessage} message */
   receive(message) {
     if (message.type === "chat") this.people.receive(message);
-    else if (this.layout || message.type === "lost") this.analysis.receive(message); // not for the previous table
+    else if (this.layout || message.type === "lost") this.analysis.receive(message); // else of the previous table
   }
 
   /** The ply of the shown position. */
@@ -165,7 +165,7 @@ export class TableView {
     for (const move of played) for (const [cell, code] of move.cells) cells[cell] = code;
     const over = trial ? trial.over : isLatest && state.over;
     const toMove = trial ? trial.to_move : isLatest ? state.to_move : state.moves[ply].seat;
-    const { scores, notes } = last ?? start;
+    const { scores, seat_notes: notes } = last ?? start;
     const proposal = isLatest ? state.proposal : null;
     const counted = proposal && state.over ? proposal.scores : scores;
     return { cells, last, isLatest, ply, over, toMove, scores: counted, notes, proposal, insight };
@@ -173,10 +173,10 @@ export class TableView {
 
   get isMyTurn() {
     const { state } = this;
-    return !state.over && !state.settling && !state.shown && state.you.includes(state.to_move);
+    return !state.over && !state.settling && !state.view_only && state.you.includes(state.to_move);
   }
 
-  /** Show the position after some plies. After the newest one, the page follows the game. @param {number} ply */
+  /** Show the position after `ply` plies; after the newest, the page follows the game again. @param {number} ply */
   showPly(ply) {
     const newest = this.state.moves.length;
     const target = Math.max(0, Math.min(newest, ply));
@@ -189,7 +189,7 @@ export class TableView {
   /** Play an action, or add it to the tried moves. @param {number} action */
   play(action) {
     const { triedActions, trial } = this.analysis;
-    if (trial) this.analysis.tryMoves([...trial.line, action]);
+    if (trial) this.analysis.tryMoves([...trial.variation, action]);
     else if (!triedActions && this.isMyTurn && this.shownPly === null) {
       this.app.send({ type: "play", ply: this.state.moves.length, action });
     }
@@ -218,10 +218,11 @@ export class TableView {
     const focused = document.activeElement;
     const names = state.seats.map((_, seat) => this.nameOf(seat));
     document.title = isMyTurn ? `● Your turn – ${game.title}` : game.title;
-    const mine = isMyTurn && shownPly === null;
-    const choices = analysis.triedActions ? analysis.trial : mine ? state : null; // tried moves are not played
-    const waits = state.you.length > 0 && !state.over && !state.settling && shownPly === null && !analysis.triedActions;
-    board.draw(position, choices, { animate, waits, ...this.marks });
+    const canPlay = isMyTurn && shownPly === null;
+    const choices = analysis.triedActions ? analysis.trial : canPlay ? state : null; // trying a move does not play it
+    const isPlaying =
+      state.you.length > 0 && !state.over && !state.settling && shownPly === null && !analysis.triedActions;
+    board.draw(position, choices, { animate, isPlaying, ...this.marks });
     this.timeline.draw(state, this.ply, analysis.timelineShares());
     this.drawStatus(position, names);
     this.drawActionButtons(choices);
@@ -234,7 +235,7 @@ export class TableView {
   }
 
   /**
-   * Restore the focus after all except the board was created again. If the focused element is gone, focus the board.
+   * Restore the focus after everything except the board was recreated. If the focused element is gone, focus the board.
    * @param {Element | null} focused
    */
   keepFocus(focused) {
@@ -272,7 +273,7 @@ export class TableView {
       h(
         "div",
         { class: "question", role: "group", "aria-label": "Score of the game" },
-        h("span", {}, proposal.say),
+        h("span", {}, proposal.text),
         agree,
         answer("play-on", "play_on", "Play on"),
       ),
@@ -281,12 +282,12 @@ export class TableView {
 
   /** Return the displayed name of a seat's agent or user. @param {number} seat */
   nameOf(seat) {
-    const { seats, shown, you } = this.state;
+    const { seats, view_only: isViewOnly, you } = this.state;
     const { kind, agent, name } = seats[seat];
     if (you.includes(seat)) return name || "You";
     if (kind === "agent") return name ? `${agentName(this.game, agent)} for ${name}` : agentName(this.game, agent);
     if (kind === "open") return "Open seat";
-    return shown ? this.agentOrName(name) : name || "Guest";
+    return isViewOnly ? this.agentOrName(name) : name || "Guest";
   }
 
   /** @param {string} name */
@@ -345,14 +346,17 @@ export class TableView {
       const before = last ? `${this.moveText(last)}. ` : "";
       return [`After ${ply} of ${state.moves.length} plies`, `${before}${passed}${this.colourName(toMove)} to move.`];
     }
-    if (state.shown) {
-      return ["The record ends here", state.told ? `The file says: ${state.told}.` : "The game is not over."];
+    if (state.view_only) {
+      return [
+        "The record ends here",
+        state.stated_result ? `The file says: ${state.stated_result}.` : "The game is not over.",
+      ];
     }
     if (state.settling) {
-      const waits = state.compiling
+      const waitText = state.compiling
         ? "Compiling the score estimate; this happens only once …"
         : "Looking for dead stones …";
-      return ["Scoring", state.proposal ? "Agree on the dead stones, or play on." : waits];
+      return ["Scoring", state.proposal ? "Agree on the dead stones, or play on." : waitText];
     }
     if (this.premove.cell !== null) return [this.turnText(toMove, names), this.premove.text];
     const prompt = state.seats[toMove].kind === "open" ? this.invitation() : state.prompt[this.isMyTurn ? 0 : 1];
@@ -387,10 +391,10 @@ export class TableView {
    * @returns {[text: string, hint: string]}
    */
   endingText(passed) {
-    const { called_off: isCalledOff, event, outcome, told, winner, you } = this.state;
-    const more = passed + outcome + (told ? ` The file says: ${told}.` : "");
-    if (isCalledOff) return ["Called off", "A player had left. Nobody has lost."];
-    if (winner === null) return told ? ["No winner", more] : ["Given up", "The game ended without a winner."];
+    const { called_off: isCalledOff, event, outcome, stated_result: statedResult, winner, you } = this.state;
+    const more = passed + outcome + (statedResult ? ` The file says: ${statedResult}.` : "");
+    if (isCalledOff) return ["Called off", "A player had left. No player has lost."];
+    if (winner === null) return statedResult ? ["No winner", more] : ["Given up", "The game ended without a winner."];
     if (event) return [`${this.colourName(winner)} wins`, `${this.colourName(event.seat)} ${EVENTS[event.kind]}.`];
     if (winner === DRAWN) return ["Drawn", more];
     return [you.includes(winner) && you.length === 1 ? "You win" : `${this.colourName(winner)} wins`, more];
@@ -412,7 +416,7 @@ export class TableView {
       texts.push("Moves were taken back.");
     }
     if (state.over && !previous.over) texts.push(this.endingText("")[0] + ".");
-    else if (state.settling && state.proposal && !previous.proposal) texts.push(state.proposal.say);
+    else if (state.settling && state.proposal && !previous.proposal) texts.push(state.proposal.text);
     else if (this.isMyTurn && (isNew || !previous.you.includes(previous.to_move))) texts.push("Your turn.");
     if (texts.length) announce(texts.join(" "));
   }
@@ -509,14 +513,14 @@ export class TableView {
     const moved = state.moves.some((move) => state.you.includes(move.seat));
     const row = [];
     if (seated && !state.over) {
-      const cannot = !moved || Boolean(state.wish);
+      const cannot = !moved || Boolean(state.request);
       row.push(button("undo", "Take back", "Take back your last move (U)", () => send({ type: "undo" }), cannot));
       const hint = () => this.analysis.requestHint();
       if (!others) row.push(button("hint-me", "Hint", "Show a good move (H)", hint, !this.isMyTurn));
       const resign = () => confirm("Give this game up?") && send({ type: "resign" });
       if (!state.settling) row.push(button("resign", "Give up", "End the game as a loss", resign));
     }
-    if (state.over && !state.shown && !state.wish && (seated || !people)) {
+    if (state.over && !state.view_only && !state.request && (seated || !people)) {
       const more = { title: "All players move up one seat", click: () => send({ type: "rematch" }) };
       const label = others ? "Ask for a rematch" : "Rematch, seats rotated";
       row.push(h("button", { type: "button", id: "rematch", class: "primary", ...more }, label));
@@ -537,9 +541,9 @@ export class TableView {
 
   /** @param {boolean} others */
   paceControls(others) {
-    const { wait, paused } = this.state;
-    /** @param {{ wait?: number, paused?: boolean }} change */
-    const set = (change) => this.app.send({ type: "pace", wait, paused, ...change });
+    const { agent_delay_ms: delay, paused } = this.state;
+    /** @param {{ delay_ms?: number, paused?: boolean }} change */
+    const set = (change) => this.app.send({ type: "pace", delay_ms: delay, paused, ...change });
     /** @type {[number, string][]} */
     const speeds = [
       [2000, "slow"],
@@ -551,9 +555,9 @@ export class TableView {
     const speed = h(
       "select",
       { id: "speed", "aria-label": "Speed of the agents" },
-      speeds.map(([value, label]) => h("option", { value, selected: value === wait }, label)),
+      speeds.map(([value, label]) => h("option", { value, selected: value === delay }, label)),
     );
-    speed.addEventListener("change", () => set({ wait: Number(speed.value) }));
+    speed.addEventListener("change", () => set({ delay_ms: Number(speed.value) }));
     return h(
       "span",
       { class: "pace" },
@@ -685,12 +689,12 @@ export class TableView {
 
   /** Describe a move, with the colour of its seat. @param {Move} move */
   moveText(move) {
-    return `${this.colourName(move.seat)} ${move.says}`;
+    return `${this.colourName(move.seat)} ${move.move_text}`;
   }
 
   sharePanel() {
     const { game, id, state } = this;
-    const canRecord = (state.winner !== null || (state.over && state.told !== "")) && !state.from_position;
+    const canRecord = (state.winner !== null || (state.over && state.stated_result !== "")) && !state.from_position;
     const seated = state.you.length > 0;
     /** @type {(message: ClientMessage, use: (text: string) => void) => void} */
     const fetchText = (message, use) => {
@@ -701,7 +705,7 @@ export class TableView {
       fetchText({ type: "record", sgf }, (text) => download(text, `${state.game}.${sgf ? "sgf" : "txt"}`));
     const copyPosition = () => fetchText({ type: "position", ply: this.ply }, (text) => copy(text, "Position"));
     const copyPersonalLink = () =>
-      fetchText({ type: "key" }, (key) => copy(`${location.origin}/t/${id}#seat=${key}`, "Personal link"));
+      fetchText({ type: "personal_link" }, (key) => copy(`${location.origin}/t/${id}#seat=${key}`, "Personal link"));
     const address = h("input", {
       type: "text",
       readonly: true,

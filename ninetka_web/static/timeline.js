@@ -48,7 +48,7 @@ export class Timeline {
   /**
    * Draw the game of a state.
    * @param {State} state
-   * @param {number} ply of the shown position.
+   * @param {number} ply the ply of the shown position.
    * @param {Shares | null} shares
    */
   draw(state, ply, shares) {

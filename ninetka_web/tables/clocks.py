@@ -1,4 +1,8 @@
-"""A clock for people: a main time for the game and an increment after each turn. Agents have no clock."""
+"""A clock for people: a main time for the game and an increment after each turn. Agents have no clock.
+
+`table.py` switches the clock; the timers are in `ninetka_web/server/live_tables.py`. Time control of GTP is in
+`ninetka_agents.go.gtp.time_control`.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,11 @@ class Clock:
     """Seconds for the game."""
     increment: int
     """Seconds that are added after each turn."""
-    left: list[float]
-    """Remaining seconds of each seat when its clock last stopped. A stored clock does not run until `run` is called."""
+    remaining: list[float]
+    """Remaining seconds of each seat when its clock last stopped.
+
+    A clock loaded from the store does not run until `switch_to` is called.
+    """
 
     def __post_init__(self) -> None:
         """Start with no clock running."""
@@ -27,29 +34,29 @@ class Clock:
 
     @classmethod
     def of(cls, main: int, increment: int, seats: int) -> Clock:
-        """Return a new clock."""
+        """Return a new clock that does not run yet."""
         return cls(main, increment, [float(main)] * seats)
 
-    def run(self, seat: int | None) -> None:
-        """Stop the running clock and start that of `seat`; None starts no clock."""
+    def switch_to(self, seat: int | None) -> None:
+        """Stop the running clock and start the clock of `seat`; None starts no clock."""
         if self.running is not None:
-            self.left[self.running] = self.rest(self.running)
+            self.remaining[self.running] = self.seconds_remaining(self.running)
         self.running, self._since = seat, now()
 
     def end_turn(self, seat: int) -> None:
         """Add the increment to a seat's time."""
-        self.left[seat] += self.increment
+        self.remaining[seat] += self.increment
 
-    def rest(self, seat: int) -> float:
+    def seconds_remaining(self, seat: int) -> float:
         """Return the remaining seconds of a seat now, at least 0."""
-        return max(0.0, self.left[seat] - (now() - self._since if seat == self.running else 0.0))
+        return max(0.0, self.remaining[seat] - (now() - self._since if seat == self.running else 0.0))
 
     @property
-    def is_out(self) -> bool:
+    def is_expired(self) -> bool:
         """Whether the seat whose clock runs has no time left."""
-        return self.running is not None and self.rest(self.running) <= 0
+        return self.running is not None and self.seconds_remaining(self.running) <= 0
 
-    def told(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """Return the clock as JSON for browsers."""
-        rests = [round(self.rest(seat), 2) for seat in range(len(self.left))]
-        return {"left": rests, "running": self.running, "main": self.main, "increment": self.increment}
+        remaining = [round(self.seconds_remaining(seat), 2) for seat in range(len(self.remaining))]
+        return {"remaining": remaining, "running": self.running, "main": self.main, "increment": self.increment}

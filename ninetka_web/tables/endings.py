@@ -1,4 +1,7 @@
-"""Ends of games that the rules do not define: resignation, loss on time, absence, and agreement on the score."""
+"""Ends of games that the rules do not define: resignation, loss on time, absence, and agreement on the score.
+
+Other requests of users are in `table.py`.
+"""
 
 from __future__ import annotations
 
@@ -11,95 +14,100 @@ from ninetka_web.tables.table import Table
 # While the game runs
 
 
-def resign(table: Table, person: str) -> None:
+def resign(table: Table, user: str) -> None:
     """Resign for all seats of a user."""
     table.check_running()
-    if not table.seats_of(person):
+    if not table.seats_of(user):
         raise RefusedError("only players can give up")
     if table.is_settling:
         raise RefusedError("the game is being counted: agree, or play on")
-    _drop(table, person, "resigned")
+    _remove_player(table, user, "resigned")
 
 
-def _drop(table: Table, person: str, kind: str) -> None:
-    """Remove a user from the game with an event of a `kind`.
+def _remove_player(table: Table, user: str, event_kind: str) -> None:
+    """Remove a user from the game; `event_kind` is `"resigned"`, `"time"` or `"left"`.
 
     In a game of two, the user loses if both seats are taken and the user has one of them. Otherwise an agent takes over
     the user's seats if other people play, or the game ends without a winner.
     """
-    mine, others = table.seats_of(person), table.people - {person}
-    table.wishes.clear()
-    if len(table.seats) == 2 and len(mine) == 1 and table.seats[1 - mine[0]].kind != "open":
-        table.resigned += mine * (kind == "resigned")
-        table.end(Event(kind, mine[0]))
+    own_seats, others = table.seats_of(user), table.users - {user}
+    table.pending_request.clear()
+    if len(table.seats) == 2 and len(own_seats) == 1 and table.seats[1 - own_seats[0]].kind != "open":
+        table.resigned += own_seats * (event_kind == "resigned")
+        table.end(Event(event_kind, own_seats[0]))
         return
-    table.resigned += mine
+    table.resigned += own_seats
     if not others:
         table.ended = True
         return
-    for number in mine:
-        table.seats[number] = Seat(agent=table.adapter.offer.stand_in, name=table.seats[number].name)
+    for number in own_seats:
+        table.seats[number] = Seat(agent=table.adapter.offer.substitute, name=table.seats[number].name)
 
 
-def claim(table: Table, person: str, gone: set[str], win: bool) -> None:
-    """Continue without users who left and did not come back in time, `gone`: win against them, or call the game off."""
+def claim(table: Table, user: str, users_gone: set[str], win: bool) -> None:
+    """Continue without the users in `users_gone`, who left and did not come back in time.
+
+    If `win` is true, these users are removed from the game; or, if only the agreement on the score is pending, `user`
+    agrees and these users count as agreeing. If `win` is false, the game is called off; this is refused if other people
+    still play.
+    """
     table.check_running()
-    gone = gone & table.people - {person}
-    if person not in table.people or not gone:
+    users_gone = users_gone & table.users - {user}
+    if user not in table.users or not users_gone:
         raise RefusedError("no player of this table has been away for long enough")
     if win and table.is_settling:  # absent users count as agreeing
-        accept(table, person)
-        _agree(table, gone)
+        accept(table, user)
+        _agree(table, users_gone)
         return
     if win:
-        for one in sorted(gone):
-            _drop(table, one, "left")
+        for absent_user in sorted(users_gone):
+            _remove_player(table, absent_user, "left")
         return
-    if table.people - gone - {person}:
+    if table.users - users_gone - {user}:
         raise RefusedError("others still play at this table")
-    table.wishes.clear()
+    table.pending_request.clear()
     table.ended = table.called_off = True
 
 
 def lose_on_time(table: Table) -> None:
-    """End the game of the seat that has no time left."""
-    if not table.clock or table.clock.running is None or not table.clock.is_out:
+    """If the seat whose clock runs has no time left, remove its user; a game of two seats ends."""
+    if not table.clock or table.clock.running is None or not table.clock.is_expired:
         return
     if len(table.seats) == 2:  # also if one user plays both seats
-        table.wishes.clear()
+        table.pending_request.clear()
         table.end(Event("time", table.clock.running))
     else:
-        _drop(table, table.seats[table.clock.running].holder, "time")
+        _remove_player(table, table.seats[table.clock.running].user, "time")
 
 
 # After the rules have ended the game
 
 
-def propose(table: Table, proposal: Json) -> None:
+def set_proposal(table: Table, proposal: Json) -> None:
     """Set the proposed score of the finished game."""
     table.proposal, table.accepted = proposal, []
-    table.wishes.question += 1
+    table.pending_request.question += 1
 
 
-def accept(table: Table, person: str) -> None:
+def accept(table: Table, user: str) -> None:
     """Agree to the proposed score; the game is over when all its users agree."""
     if not table.is_settling or table.proposal is None:
         raise RefusedError("there is nothing to agree on")
-    if person not in table.people:
+    if user not in table.users:
         raise RefusedError("only players can agree")
-    _agree(table, {person})
-    table.wishes.clear()
+    _agree(table, {user})
+    table.pending_request.clear()
 
 
-def _agree(table: Table, people: set[str]) -> None:
-    table.accepted = sorted({*table.accepted, *people})
-    table.agreed = table.people == set(table.accepted)
+def _agree(table: Table, users: set[str]) -> None:
+    table.accepted = sorted({*table.accepted, *users})
+    table.agreed = table.users == set(table.accepted)
 
 
-def play_on(table: Table, person: str) -> None:
+def play_on(table: Table, user: str) -> None:
     """Take back the two passes that ended the game."""
     if not table.is_settling:
         raise RefusedError("there is nothing to agree on")
-    if person not in table.people:
+    if user not in table.users:
         raise RefusedError("only players can play on")
     table.rewind(len(table.actions) - 2)

@@ -12,18 +12,18 @@ from ninetka_web.tables.table import Table
 _TABLE = TypeAdapter(Table)
 
 
-def text_of(table: Table) -> str:
-    """Return the JSON text of a table. This first charges its running clock up to now."""
+def dump_table(table: Table) -> str:
+    """Return the JSON text of a table, after updating the remaining time of its running clock."""
     if table.clock:
-        table.clock.run(table.clock.running)
+        table.clock.switch_to(table.clock.running)
     return json.dumps(_TABLE.dump_python(table))
 
 
-def table_from(text: str) -> Table:
-    """Return the table of a text of `text_of`. This replays its game."""
+def load_table(text: str) -> Table:
+    """Return the table from a text written by `dump_table`; this replays the game."""
     return _TABLE.validate_json(text)
 
 
-def kind_of_text(text: str) -> str:
-    """Return `Setup.kind` of a text of `text_of`, without replaying the game."""
-    return Setup(**json.loads(text)["setup"]).kind
+def compile_key_of_stored(text: str) -> str:
+    """Return the table's `Setup.compile_key` from a text written by `dump_table`, without replaying the game."""
+    return Setup(**json.loads(text)["setup"]).compile_key

@@ -1,4 +1,8 @@
-"""Conversion of tables to game records and SGF, and of game records to tables that show them."""
+"""Conversion of tables to game records and SGF, and of game records to tables that show them.
+
+`ninetka_env.api.records` has the text format. `journal.py` converts whole tables, including their settings, for
+storage.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ def sgf_of(table: Table) -> str:
     setup = table.setup
     record = GameRecord(
         setup.variant, tuple(table.actions), (), 0, tuple(setup.drawn), table.event, _tags(table),
-        table.course.begin.copy() if setup.position else None, tuple(table.handed), stated=_stated(table),
+        table.history.start_position.copy() if setup.position else None, tuple(table.handed), stated=_stated(table),
     ).with_result(table.game, unfinished=True)  # fmt: skip
     return sgf_text(record)
 
@@ -39,15 +43,15 @@ def table_of_record(record: GameRecord) -> Table:
     seats = [Seat(name=record.tags.get(colour.lower(), colour.lower())[:40].strip()) for colour in record.seats]
     resigned = [event.seat] if event and event.kind == "resigned" else []
     return Table(
-        new_id(), setup, seats, list(record.actions), handed=list(record.handed), resigned=resigned, event=event,
-        told=record.stated, shown=True,
+        new_id(), setup, seats, list(record.actions), handed=list(record.skipped_turns), resigned=resigned, event=event,
+        stated_result=record.stated, view_only=True,
     )  # fmt: skip
 
 
 def _tags(table: Table) -> dict[str, str]:
     """Return the tags of a game record: the players, the date and the clock."""
-    tags = {table.colour(number): table.who(number) for number in range(len(table.seats))}
-    tags["date"] = table.begun[:10]
+    tags = {table.colour(number): table.seat_name(number) for number in range(len(table.seats))}
+    tags["date"] = table.started_at[:10]
     if table.clock:
         tags |= {"seconds": str(table.clock.main), "overtime": f"{table.clock.increment} s after each turn"}
     return tags
@@ -57,4 +61,4 @@ def _stated(table: Table) -> str:
     """Return the result that the players agreed on or that the uploaded file states; empty if there is neither."""
     if table.event is not None:
         return ""
-    return str(table.proposal["result"]) if table.proposal and table.agreed else table.told
+    return str(table.proposal["result"]) if table.proposal and table.agreed else table.stated_result

@@ -1,4 +1,7 @@
-"""The seats of a table, and the game, options and first position with which it starts."""
+"""The seats of a table, and the game, options and first position with which it starts.
+
+Start reading at `Seat` and `Setup`; `table.py` plays the game.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,28 @@ from ninetka_web.games.adapter import Adapter, adapter_of
 from ninetka_web.games.offer import Json
 from ninetka_web.tables.refusal import RefusedError
 
+LOCAL_USER = "local"
+"""The user of all seats at tables that no connection can watch: variations and dry runs."""
+
 
 @dataclass
 class Seat:
-    """A seat of a table: of an agent, of a person, or open."""
+    """A seat of a table, taken by an agent or a person, or open."""
 
     agent: str = ""
     """The agent's spec; empty for people and open seats."""
     name: str = ""
-    holder: str = ""
+    user: str = ""
     """The user who plays the seat: the `digest` of a token; empty for agents and open seats."""
     keep: bool = False
     """Whether the user allows the server to store finished games."""
-    key: str = ""
-    """The digest of the key in the seat's personal link, which gives the seat to who opens it; empty if none."""
+    link_digest: str = ""
+    """The digest of the key in the seat's personal link; empty without a link. A user who opens it gets the seat."""
 
     @property
     def kind(self) -> str:
         """`"agent"`, `"person"` or `"open"`."""
-        return "agent" if self.agent else "person" if self.holder or self.name else "open"
+        return "agent" if self.agent else "person" if self.user or self.name else "open"
 
 
 @dataclass
@@ -47,14 +53,14 @@ class Setup:
 
     @classmethod
     def of(cls, variant: Variant, position: str = "") -> Setup:
-        """Return the setup of a variant, with new random draws unless it has a position."""
+        """Return the setup of a variant that starts from `position`; without a position, with new random draws."""
         return cls(variant.definition.name, dict(variant.options), position=position).redrawn()
 
     @classmethod
     def of_record(cls, record: GameRecord) -> Setup:
         """Return the setup of a game record; `RefusedError` if the web app does not have its game."""
-        adapter_for(record.variant.definition.name)
-        position = "" if record.begin is None else str(record.begin)
+        adapter_or_refuse(record.variant.definition.name)
+        position = "" if record.start_position is None else str(record.start_position)
         return cls(record.variant.definition.name, dict(record.variant.options), list(record.drawn), position)
 
     @property
@@ -63,9 +69,9 @@ class Setup:
         return get_definition(self.game).variant(**self.options)
 
     @property
-    def kind(self) -> str:
-        """The key of the compiled code that it needs; see `Adapter.kind`."""
-        return adapter_of(self.game).kind(self.options)
+    def compile_key(self) -> str:
+        """The key of the compiled code that the game needs; see `Adapter.compile_key`."""
+        return adapter_of(self.game).compile_key(self.options)
 
     def start(self) -> Game:
         """Return the position before the first action."""
@@ -78,9 +84,9 @@ class Setup:
         return game
 
     def redrawn(self) -> Setup:
-        """Return the setup with new random draws; itself if the game has none or it has a position."""
+        """Return a copy with new random draws, or this setup if the game has no draws or starts from `position`."""
         variant = self.variant
-        if not variant.sizes.drawn or self.position:
+        if not variant.sizes.num_drawn or self.position:
             return self
         return replace(self, drawn=list(variant.game_class.start(variant).drawn_actions()))
 
@@ -90,7 +96,7 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
-def adapter_for(game: str) -> Adapter:
+def adapter_or_refuse(game: str) -> Adapter:
     """Return the adapter of a game; `RefusedError` names the games of the web app."""
     try:
         return adapter_of(game)
@@ -98,7 +104,7 @@ def adapter_for(game: str) -> Adapter:
         raise RefusedError(str(error)) from None
 
 
-def setup_of(adapter: Adapter, text: str, seats: int) -> Setup:
+def setup_from_position(adapter: Adapter, text: str, seats: int) -> Setup:
     """Return the setup that starts from a position; `RefusedError` if the text is no position to play from."""
     try:
         game: Game = adapter.offer.definition.game_class.from_text(text)

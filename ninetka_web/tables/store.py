@@ -1,5 +1,7 @@
 """The SQLite file of a server: the journal of its tables, and the finished games that people allow it to store.
 
+Start reading at `Store.save`. `journal.py` has the JSON of a table; `tallies.py` reads the finished games.
+
 A change is written into the journal before any browser gets it, so a killed server restores its games. The database is
 in WAL mode with `synchronous = NORMAL`: changes survive a crash of the process, but the latest ones may be lost in a
 power failure.
@@ -15,12 +17,12 @@ from pathlib import Path
 
 from ninetka_env.api.records import format_record
 from ninetka_env.core.outcome import DRAWN
-from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.tables.journal import dump_table, load_table
 from ninetka_web.tables.records import record_of
 from ninetka_web.tables.table import Table
 
-VERSION = 3
-TABLES = """
+SCHEMA_VERSION = 4
+SCHEMA = """
 CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE games (
     id INTEGER PRIMARY KEY,
@@ -69,20 +71,20 @@ class Store:
             on_error.pop_all()
 
     def save(self, table: Table) -> None:
-        """Write a table into the journal, and its game into the statistics if it is over and `may_keep` allows it."""
+        """Write a table into the journal, and its game into the statistics if it is over and counts for them."""
         with self._database:
             self._database.execute(
-                "INSERT OR REPLACE INTO tables VALUES (?, ?, ?)", (table.id, time.time(), text_of(table))
+                "INSERT OR REPLACE INTO tables VALUES (?, ?, ?)", (table.id, time.time(), dump_table(table))
             )
-            if table.is_over and may_keep(table):
-                self._keep(table)
+            if table.is_over and counts_for_statistics(table):
+                self._store_game(table)
 
-    def _keep(self, table: Table) -> None:
+    def _store_game(self, table: Table) -> None:
         people = {number for number, seat in enumerate(table.seats) if not seat.agent} | set(table.resigned)
         agents = " + ".join(sorted({seat.agent for n, seat in enumerate(table.seats) if n not in people}))
         record = format_record(record_of(table)) if table.game.is_over else ""
-        stayed = people - set(table.resigned)
-        result = "won" if table.winner in stayed else "drawn" if stayed and table.winner == DRAWN else "lost"
+        remaining = people - set(table.resigned)
+        result = "won" if table.winner in remaining else "drawn" if remaining and table.winner == DRAWN else "lost"
         self._database.execute(
             "INSERT OR IGNORE INTO games (table_id, round, players, people, agents, result, helped, record, game) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -107,10 +109,10 @@ class Store:
     def load(self, table_id: str) -> Table | None:
         """Return the last saved version of a table; None if there is none."""
         row = self._database.execute("SELECT state FROM tables WHERE id = ?", (table_id,)).fetchone()
-        return table_from(row[0]) if row else None
+        return load_table(row[0]) if row else None
 
     def states(self) -> list[str]:
-        """Return all tables as texts of `journal.text_of`, the least recently changed first."""
+        """Return all tables as texts of `journal.dump_table`, the least recently changed first."""
         return [state for (state,) in self._database.execute("SELECT state FROM tables ORDER BY touched")]
 
     def touched(self) -> dict[str, float]:
@@ -123,10 +125,13 @@ class Store:
         self._lock.close()
 
 
-def may_keep(table: Table) -> bool:
-    """Return whether a game counts for the statistics: from the start, people and agents, and all people allow it."""
+def counts_for_statistics(table: Table) -> bool:
+    """Return whether a game counts for the statistics.
+
+    It must be a game of people and agents from its start, not called off, and all people must allow storing it.
+    """
     people = [seat for seat in table.seats if not seat.agent]
-    played = not (table.shown or table.setup.position or table.called_off) and len(people) < len(table.seats)
+    played = not (table.view_only or table.setup.position or table.called_off) and len(people) < len(table.seats)
     return played and bool(people) and all(seat.keep for seat in people)
 
 
@@ -138,12 +143,12 @@ def connect(path: Path) -> sqlite3.Connection:
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
     """Check the version of a database, set its pragmas, and create the schema of a new one in one transaction."""
     version = version_of(database)
-    if version not in (0, VERSION):
-        raise foreign(path)
+    if version not in (0, SCHEMA_VERSION):
+        raise other_version_error(path)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
     if not version:
-        database.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+        database.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
 
 
 def version_of(database: sqlite3.Connection) -> int:
@@ -151,16 +156,19 @@ def version_of(database: sqlite3.Connection) -> int:
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
-def foreign(path: Path) -> OSError:
+def other_version_error(path: Path) -> OSError:
     """Return the error for a file of another version of this project."""
     return OSError(f"{path}: of another version of ninetka; name another file")
 
 
 def _lock(path: Path) -> sqlite3.Connection:
-    """Lock a second, empty database. The system releases the lock even if the process is killed."""
+    """Lock a second, empty database, `PATH.lock`, and return its connection.
+
+    The system releases the lock even if the process is killed.
+    """
     with ExitStack() as on_error:
-        place = path.with_name(path.name + ".lock")
-        lock = on_error.enter_context(closing(sqlite3.connect(place, timeout=0, isolation_level=None)))
+        lock_path = path.with_name(path.name + ".lock")
+        lock = on_error.enter_context(closing(sqlite3.connect(lock_path, timeout=0, isolation_level=None)))
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError:

@@ -1,19 +1,29 @@
-"""The JSON of a table for browsers, and of variations that users try from one of its positions."""
+"""The JSON of a table for browsers, and of variations that users try from one of its positions.
+
+Start reading at `view_of`. `game_history.py` has the JSON of the moves.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ninetka_env.core.game import Game
-from ninetka_web.games.adapter import told_winner
+from ninetka_web.games.adapter import winner_json
 from ninetka_web.games.offer import Json
 from ninetka_web.tables.refusal import RefusedError
-from ninetka_web.tables.setup import Seat, Setup
+from ninetka_web.tables.setup import LOCAL_USER, Seat, Setup
 from ninetka_web.tables.table import Table
 
-TOLD = ("to_move", "hits", "buttons", "previews", "ghost", "verb")
-"""The keys of `view_of` that describe the possible moves, for `try_line`."""
-_NO_CHOICES: Json = {"hits": [], "buttons": [], "previews": {}, "ghost": 0, "verb": "", "prompt": ["", ""]}
+VARIATION_KEYS = ("to_move", "clickable", "buttons", "preview_cells", "preview_code", "click_text")
+"""The keys of `view_of` that describe the possible moves, for `try_variation`."""
+_NO_CHOICES: Json = {
+    "clickable": [],
+    "buttons": [],
+    "preview_cells": {},
+    "preview_code": 0,
+    "click_text": "",
+    "prompt": ["", ""],
+}
 
 
 def view_of(table: Table) -> Json:
@@ -22,7 +32,7 @@ def view_of(table: Table) -> Json:
     return {
         "table": table.id,
         "game": table.setup.game,
-        "config": table.adapter.board.config(table.course.begin),
+        "config": table.adapter.board.config(table.history.start_position),
         "revision": table.revision,
         "round": table.round,
         "seats": [
@@ -38,16 +48,16 @@ def view_of(table: Table) -> Json:
         "ended": table.ended,
         "outcome": _outcome(table) if over and game.is_over and not table.event else "",
         "event": table.event._asdict() if table.event else None,
-        "winner": told_winner(table.winner),
-        "told": table.told,
+        "winner": winner_json(table.winner),
+        "stated_result": table.stated_result,
         "resigned": table.resigned,
         "called_off": table.called_off,
-        "wish": table.wishes.kind,
-        "undo": table.wishes.ply,
-        "question": table.wishes.question,
+        "request": table.pending_request.kind,
+        "undo": table.pending_request.ply,
+        "question": table.pending_request.question,
         "paused": table.paused,
-        "wait": table.wait,
-        "shown": table.shown,
+        "agent_delay_ms": table.agent_delay_ms,
+        "view_only": table.view_only,
         "from_position": bool(table.setup.position or table.handed),
     }
 
@@ -55,47 +65,55 @@ def view_of(table: Table) -> Json:
 def _choices(table: Table) -> Json:
     """Return the possible moves of the seat to move, and their texts."""
     game, board = table.game, table.adapter.board
-    mine, others = board.prompt(game)
-    return {"hits": board.hits(game), "buttons": board.buttons(game), "previews": board.previews(game),
-            "ghost": board.ghost(game), "verb": board.verb(game), "prompt": [mine, others]}  # fmt: skip
+    own_text, other_text = board.prompt(game)
+    return {
+        "clickable": board.clickable(game),
+        "buttons": board.buttons(game),
+        "preview_cells": board.preview_cells(game),
+        "preview_code": board.preview_code(game),
+        "click_text": board.click_text(game),
+        "prompt": [own_text, other_text],
+    }
 
 
 def _outcome(table: Table) -> str:
     if table.agreed and table.proposal:
-        return str(table.proposal["say"])
+        return str(table.proposal["text"])
     counted = table.adapter.board.outcome(table.game)
-    return f"Counted as the board stands: {counted}" if table.told else counted
+    return f"Counted as the board stands: {counted}" if table.stated_result else counted
 
 
-def line_of(table: Table) -> Json:
+def summary_of(table: Table) -> Json:
     """Return a summary of a table for a list."""
     return {
         "table": table.id,
         "game": table.setup.game,
-        "who": [table.who(seat) for seat in range(len(table.seats))],
+        "seat_names": [table.seat_name(seat) for seat in range(len(table.seats))],
         "ply": len(table.actions),
         "over": table.is_over,
-        "winner": told_winner(table.winner),
+        "winner": winner_json(table.winner),
     }
 
 
-def try_line(table: Table, ply: int, line: Sequence[int]) -> tuple[Game, Json]:
-    """Play a variation, the actions `line`, from the position after `ply` actions of a table.
+def try_variation(table: Table, ply: int, variation: Sequence[int]) -> tuple[Game, Json]:
+    """Play a variation, the actions `variation`, from the position after `ply` actions of a table.
 
     Returns:
-        The position at its end, and JSON for browsers: the `moves`, whether the game is `over`, and the possible moves.
+        The last position, and JSON for browsers: the `moves`, whether the game is `over`, and the possible moves.
 
     Raises:
         RefusedError: if the game is over after `ply` actions, or an action is illegal.
     """
-    position = table.course.position(ply)
+    position = table.history.position(ply)
     if position.is_over:
         raise RefusedError("the game is over here: step back to try other moves")
     setup = Setup(table.setup.game, table.setup.options, position=str(position))
-    branch = Table("", setup, [Seat(holder="nobody") for _ in table.seats])
-    branch.course.game = position.copy()  # unlike its text, it has the earlier boards, which superko needs
-    for action in line:
-        branch.play("nobody", len(branch.actions), action)
+    branch = Table("", setup, [Seat(user=LOCAL_USER) for _ in table.seats])
+    branch.history.game = position.copy()  # the text lacks the earlier boards, which superko needs
+    for action in variation:
+        branch.play(LOCAL_USER, len(branch.actions), action)
     view = view_of(branch)
-    told = {"moves": branch.course.moves, "over": branch.game.is_over} | {name: view[name] for name in TOLD}
-    return branch.game if line else position, told
+    changes = {"moves": branch.history.moves, "over": branch.game.is_over} | {
+        name: view[name] for name in VARIATION_KEYS
+    }
+    return branch.game if variation else position, changes

@@ -1,1 +1,1 @@
-"""Agents (`agents.py`) and analyses (`analysts.py`), on threads; `warm.py` compiles their code in the background."""
+"""Agents (`agents.py`) and analyses (`analysis_service.py`) on threads; `warm.py` compiles code in the background."""

@@ -1,9 +1,9 @@
-"""Extract the part of KubeRay's CRD that the example of a KubeRay job uses. The CRD is 1 MB, mostly pod schemas.
+"""Extract from KubeRay's CRD the part that the example in the documentation uses. The CRD is 1 MB, mostly pod schemas.
 
     git -C kuberay show HEAD:ray-operator/config/crd/bases/ray.io_rayjobs.yaml | python tests/cluster/crd.py COMMIT
 
-Writes `rayjob.json` next to this file: the schema of version v1, with unknown properties as errors. Of pods and
-containers it has only the properties in `KEPT`; a few others are omitted (`LEFT_OUT`).
+Writes `rayjob.json` next to this file: the reduced schema of version v1. Pods, containers and volumes keep only the
+properties in `KEPT`. All other objects lose the properties in `LEFT_OUT`. Unknown properties are errors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEFT_OUT = {"status", "submitterPodTemplate", "networkPolicy", "historyServerOpt
 
 
 def cut(schema: Any, name: str = "") -> Any:
-    """Return a schema without descriptions, in which unknown properties are errors."""
+    """Return the reduced schema of the property `name`, without descriptions; unknown properties are errors."""
     if not isinstance(schema, dict):
         return schema
     found = {key: value for key, value in schema.items() if key in ("type", "required", "enum", "items", "minimum")}

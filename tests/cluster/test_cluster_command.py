@@ -1,4 +1,4 @@
-"""The values of `--cluster`, and errors that are reported before a cluster starts."""
+"""Test the values of `--cluster`, and errors that are reported before a cluster starts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import threading
 from contextlib import contextmanager, suppress
 
 import pytest
-from systems import of_network
+from requirements import network_param
 from typer.testing import CliRunner
 
-from ninetka_train import cli, matches
+from ninetka_train import cli, match_commands
 from ninetka_train.cli import app
 
 
@@ -21,7 +21,7 @@ def ninetka(*arguments):
 
 
 def stopping_at_the_cluster(monkeypatch, module):
-    """End commands of a module where they connect to a cluster; return the list of addresses that they use."""
+    """Make the commands of a module fail when they connect to a cluster; return a list that collects the addresses."""
     asked = []
 
     @contextmanager
@@ -30,7 +30,7 @@ def stopping_at_the_cluster(monkeypatch, module):
         raise ValueError("enough")
         yield
 
-    monkeypatch.setattr(module, "on_cluster", stop)
+    monkeypatch.setattr(module, "cluster_player", stop)
     return asked
 
 
@@ -54,8 +54,8 @@ def stopping_at_the_cluster(monkeypatch, module):
         (("random", "--cluster", "greedy", "--game", "kropki"), "local"),
     ],
 )
-def test_the_option_may_stand_alone(arguments, address, monkeypatch):
-    asked = stopping_at_the_cluster(monkeypatch, matches)
+def test_the_option_needs_no_address(arguments, address, monkeypatch):
+    asked = stopping_at_the_cluster(monkeypatch, match_commands)
     if address is None:
         with pytest.raises(ValueError, match="enough"):
             CliRunner().invoke(app, ["evaluate", *arguments], catch_exceptions=False)
@@ -74,7 +74,7 @@ def test_the_option_may_stand_alone(arguments, address, monkeypatch):
         (("--cluster", "::1"), "::1"),
     ],
 )
-def test_what_follows_the_option_of_train_is_an_address(arguments, address, monkeypatch, tmp_path):
+def test_the_argument_after_the_option_of_train_is_an_address(arguments, address, monkeypatch, tmp_path):
     pytest.importorskip("torch")
     asked = stopping_at_the_cluster(monkeypatch, cli)
     assert ninetka("train", "--config", "quick", "--runs", str(tmp_path), *arguments) == (2, "error: enough\n")
@@ -100,7 +100,7 @@ def test_an_address_without_a_port_gets_the_default_port(address, expected):
 
 
 @pytest.mark.parametrize("address", ["", "::1", "head:", "head:0", "head:65536", "head:x", "a b", "http://head:8265"])
-def test_what_is_no_address_is_refused(address):
+def test_invalid_addresses_are_refused(address):
     pytest.importorskip("ray")
     from ninetka_train.cluster.connect import with_port
 
@@ -112,19 +112,19 @@ def test_what_is_no_address_is_refused(address):
     ("arguments", "message"),
     [
         (("random", "gtp:gnugo", "--game", "go"), "outside engines cannot play on a cluster"),
-        of_network(("random", "net:runs/gtp-1", "--game", "go"), "checkpoint runs/gtp-1.json: cannot be read"),
+        network_param(("random", "net:runs/gtp-1", "--game", "go"), "checkpoint runs/gtp-1.json: cannot be read"),
         (("random", "mcts:seconds=0.1"), "time limits are not allowed on a cluster: set simulations instead"),
         (("maxn", "phases:placement=[mcts:seconds=1,rave],movement=maxn"), "time limits are not allowed"),
     ],
 )
-def test_who_cannot_play_the_same_everywhere_is_refused(arguments, message):
+def test_agents_that_are_not_repeatable_are_refused(arguments, message):
     status, output = ninetka("evaluate", *arguments, "--cluster")
     assert status == 2
     assert output.startswith("error: ")
     assert message in output
 
 
-def test_an_address_where_nobody_answers_is_told_at_once():
+def test_an_address_without_a_cluster_is_reported_at_once():
     pytest.importorskip("ray")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # the port is taken, but no program listens on it
@@ -139,7 +139,7 @@ def test_an_address_where_nobody_answers_is_told_at_once():
 
 
 def listening(answer):
-    """Listen on a free port and send `answer`, unlike a Ray head; None sends no answer."""
+    """Start a server that is not a Ray head: it answers each connection with `answer`, or not at all for None."""
     server = socket.create_server(("127.0.0.1", 0))
 
     def serve():
@@ -165,18 +165,18 @@ def listening(answer):
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "another program listens at this port"),
     ],
 )
-def test_what_listens_but_is_no_head_is_refused(answer, why, monkeypatch):
+def test_a_server_that_is_no_ray_head_is_refused(answer, why, monkeypatch):
     pytest.importorskip("ray")
     from ninetka_train.cluster import workers
 
-    monkeypatch.setattr(workers, "SECONDS", 0.5)
+    monkeypatch.setattr(workers, "HEAD_TIMEOUT_S", 0.5)
     with listening(answer) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         status, output = ninetka("evaluate", "random", "random", "--games", "2", "--cluster", address)
     assert (status, output) == (2, f"error: --cluster {address}: no Ray cluster answers there: {why}\n")
 
 
-@pytest.mark.parametrize("arguments", [("evaluate", "random", "random"), of_network(("train", "--config", "quick"))])
+@pytest.mark.parametrize("arguments", [("evaluate", "random", "random"), network_param(("train", "--config", "quick"))])
 def test_without_ray_the_option_names_what_to_install(arguments, monkeypatch, tmp_path):
     for name in ("connect", "tasks", "workers"):
         monkeypatch.delitem(sys.modules, f"ninetka_train.cluster.{name}", raising=False)

@@ -1,4 +1,4 @@
-"""The example files in `docs/guides/cluster.md` are valid for Ray and KubeRay."""
+"""Test that the example files in `docs/guides/cluster.md` are valid for Ray and KubeRay."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_ray_up_takes_the_file():
 
 
 def test_kuberay_takes_the_job():
-    """`crd.py` extracted the schema from KubeRay's CRD."""
+    """The example fits the schema that `crd.py` extracted from KubeRay's CRD; examples with mistakes do not."""
     schema = json.loads(Path(__file__).with_name("rayjob.json").read_text("utf-8"))
     job = FILES["rayjob.yaml"]
     jsonschema.validate(job, schema)

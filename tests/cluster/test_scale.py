@@ -1,10 +1,10 @@
-"""The simulation of clusters against results computed by hand."""
+"""Test the simulation of clusters against results computed by hand."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.cluster_simulation import Costs, efficiency, held_up_to, play_seconds, round_seconds
+from benchmarks.cluster_simulation import Costs, efficiency, max_efficient_cores, play_seconds, round_seconds
 
 FREE = Costs((1.0,) * 10, 10, 0, 0, 0, 0, 0, 0)
 """Costs of ten tasks of one second each; everything else takes no time."""
@@ -27,6 +27,6 @@ def test_each_cost_counts_where_it_arises():
     assert round_seconds(overlap, 10) == 7
 
 
-def test_how_far_it_holds_is_named():
-    assert held_up_to(FREE) == 2  # four workers are idle for a quarter of the time
-    assert held_up_to(Costs((1.0,) * 10, 10, 0, 0, 0, 0, 0, 100)) == 0
+def test_max_efficient_cores():
+    assert max_efficient_cores(FREE) == 2  # three workers are idle for a sixth of the time
+    assert max_efficient_cores(Costs((1.0,) * 10, 10, 0, 0, 0, 0, 0, 100)) == 0

@@ -18,19 +18,19 @@ from pathlib import Path
 
 from fuzz.arrays import array_shares
 from fuzz.commands import fuzz_commands
-from fuzz.inputs import shares
+from fuzz.inputs import input_shares
 from fuzz.trials import Findings
 
 from ninetka_env.core.registry import known_games
 
-MEMORY = 8 << 30
+MAX_MEMORY = 8 << 30
 """Memory limit of the process, in bytes. Inputs that need more must be refused, not exhaust the machine."""
 
 
 def fuzz_inputs(findings: Findings, count: int, seed: int, games: list[str], folder: Path) -> None:
-    """Try about `count` inputs, one kind of input after the other."""
+    """Try about `count` inputs, one kind after another, and add problems to `findings`."""
     rng = random.Random(seed)
-    for share, tries in chain(shares(findings, games, folder, rng), array_shares(findings, games, rng)):
+    for share, tries in chain(input_shares(findings, games, folder, rng), array_shares(findings, games, rng)):
         before = findings.tried.total()
         while tries and findings.tried.total() - before < share * count:
             rng.choice(tries)(rng)
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     findings = Findings()
     faulthandler.enable()
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
     with tempfile.TemporaryDirectory() as folder:
         fuzz_inputs(findings, chosen.inputs, chosen.seed, known_games(), Path(folder))
         fuzz_commands(findings, chosen.commands, chosen.seed, known_games(), Path(folder))

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 from fuzz.inputs import REFUSED, Try, random_game, random_variant
-from fuzz.trials import Findings, tried
-from fuzz.values import odd
+from fuzz.trials import Findings, run_trial
+from fuzz.values import unexpected_value
 
 from ninetka_agents.agent import Agent, make_agent
 from ninetka_env.api.observing import observe
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import Variant, definition_of, get_definition
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 
 ANY_GAME = (
     "random",
@@ -27,32 +27,36 @@ ANY_GAME = (
     "mcts:simulations=4,rave,local,playouts=heavy",
     "mcts:seconds=0.001",
 )
-OWN = {
+"""Fast agents of every game."""
+GAME_AGENTS = {
     "ninetka": ("maxn:depth=1", "solver:nodes=50,simulations=4", "mcts:simulations=4,exact=9", "phases", "net"),
     "go": ("net",),
     "kropki": ("greedy", "exact:free=3", "net"),
 }
-"""Fast agents of each game."""
+"""Fast agents of a single game."""
 
 agent_of = functools.cache(make_agent)
 
 
-def same_records(games: Records, rng: random.Random) -> Records:
-    """Return the same states in an array of another form, such as a view or a copy; all forms must be accepted."""
-    wide = np.zeros((len(games), 2), games.dtype)
-    wide[:, 0] = games
+def same_states_in_another_form(games: StateArray, rng: random.Random) -> StateArray:
+    """Return the same states in another form of array, such as a view or a copy; functions must accept all forms."""
+    strided = np.zeros((len(games), 2), games.dtype)
+    strided[:, 0] = games
     shifted = np.frombuffer(b"x" + games.tobytes(), games.dtype, offset=1)
     frozen = games.copy()
     frozen.flags.writeable = False
     file = io.BytesIO()
     np.save(file, games)
     file.seek(0)
-    forms = [games, wide[:, 0], games[::-1].copy()[::-1], shifted, frozen, np.load(file), games.view(np.recarray)]
+    forms = [games, strided[:, 0], games[::-1].copy()[::-1], shifted, frozen, np.load(file), games.view(np.recarray)]
     return rng.choice([*forms, np.ma.masked_array(games)])
 
 
-def wrong_records(games: Records, others: list[Records], over: Records, rng: random.Random) -> Any:
-    """Return a value that is not a state array of unfinished games of this game."""
+def invalid_states(games: StateArray, others: list[StateArray], over: StateArray, rng: random.Random) -> Any:
+    """Return a value that must be refused where states of unfinished games are expected.
+
+    It is not a state array, or has another dtype or shape than `games`, or contains finished or all-zero states.
+    """
     wrong = [
         *(games[0], games[:, None], games.reshape(1, 1, -1), games.view(np.uint8), games.tobytes(), games.tolist()),
         *(list(games), games.astype(object), games.byteswap().view(games.dtype.newbyteorder()), np.array(games[0])),
@@ -62,32 +66,40 @@ def wrong_records(games: Records, others: list[Records], over: Records, rng: ran
             np.zeros_like(games),
             games[list(games.dtype.names or ())[:2]],
             *others,
-            odd(rng),
+            unexpected_value(rng),
         ),
     ]
     return wrong[rng.randrange(len(wrong))]
 
 
 def array_shares(findings: Findings, games: list[str], rng: random.Random) -> Iterator[tuple[float, list[Try]]]:
-    """Yield the trials for state arrays of each game, with their share of all inputs."""
+    """Yield the trials of each game's state arrays, as (share, trials).
+
+    `fuzz_inputs` spends this share of all its inputs on the trials.
+    """
     variants = {name: get_definition(name).variant() for name in games}
-    going = {name: records_going_on(variant, rng) for name, variant in variants.items()}
+    unfinished = {name: unfinished_states(variant, rng) for name, variant in variants.items()}
     for name, variant in variants.items():
-        others = [*(records for other, records in going.items() if other != name)]
-        others.append(records_going_on(random_variant(name, rng), rng))
+        others = [*(records for other, records in unfinished.items() if other != name)]
+        others.append(unfinished_states(random_variant(name, rng), rng))
         over = random_game(variant, rng).records
-        agents = [*ANY_GAME, *OWN.get(name, ())]
-        yield 0.02 / len(games), arrays(findings, variant, going[name], others, over, agents)
+        agents = [*ANY_GAME, *GAME_AGENTS.get(name, ())]
+        yield 0.02 / len(games), arrays(findings, variant, unfinished[name], others, over, agents)
 
 
-def records_going_on(variant: Variant, rng: random.Random) -> Records:
+def unfinished_states(variant: Variant, rng: random.Random) -> StateArray:
     """Return (N,) states of unfinished games."""
     games = [random_game(variant, rng, plies) for plies in (0, 3, 12, 30, 50)]
     return np.concatenate([game.records for game in games if not game.is_over])
 
 
 def arrays(
-    findings: Findings, variant: Variant, games: Records, others: list[Records], over: Records, agents: list[str]
+    findings: Findings,
+    variant: Variant,
+    games: StateArray,
+    others: list[StateArray],
+    over: StateArray,
+    agents: list[str],
 ) -> list[Try]:
     """Return trials of arrays for agents, `observe` and `Game`.
 
@@ -104,24 +116,24 @@ def arrays(
     def acting(rng: random.Random) -> None:
         spec = rng.choice(agents)
         agent = agent_of(spec, name)
-        given = same_records(games[: rng.randrange(len(games) + 1)], rng)
+        given = same_states_in_another_form(games[: rng.randrange(len(games) + 1)], rng)
         target = f"{name}: {spec.partition(':')[0]}.act"
-        if not tried(findings, target, lambda: check_acts(agent, given), (), (spec, type(given), given.flags)):
+        if not run_trial(findings, target, lambda: check_acts(agent, given), (), (spec, type(given), given.flags)):
             findings.add(target, "did not accept states of its game", (spec, type(given), given.dtype))
-        wrong = wrong_records(games, others, over, rng)
-        tried(findings, target, lambda: check_acts(agent, wrong), REFUSED, (spec, type(wrong), wrong))
+        wrong = invalid_states(games, others, over, rng)
+        run_trial(findings, target, lambda: check_acts(agent, wrong), REFUSED, (spec, type(wrong), wrong))
 
     def observing(rng: random.Random) -> None:
-        given = same_records(games, rng)
-        tried(findings, f"{name}: observe", lambda: check_observed(given, games, variant), (), given.flags)
-        wrong = wrong_records(games, others, over, rng)
-        tried(findings, f"{name}: observe", lambda: observe(wrong, variant), REFUSED, (type(wrong), wrong))
+        given = same_states_in_another_form(games, rng)
+        run_trial(findings, f"{name}: observe", lambda: check_observed(given, games, variant), (), given.flags)
+        wrong = invalid_states(games, others, over, rng)
+        run_trial(findings, f"{name}: observe", lambda: observe(wrong, variant), REFUSED, (type(wrong), wrong))
 
     def wrapping(rng: random.Random) -> None:
-        given = same_records(games[:1], rng)
-        tried(findings, f"{name}: Game", lambda: check_wrapped(variant, given), (), given.flags)
-        wrong = rng.choice([wrong_records(games[:1], others, over, rng), games[:0], games])
-        tried(findings, f"{name}: Game", lambda: check_wrapped(variant, wrong), REFUSED, (type(wrong), wrong))
+        given = same_states_in_another_form(games[:1], rng)
+        run_trial(findings, f"{name}: Game", lambda: check_wrapped(variant, given), (), given.flags)
+        wrong = rng.choice([invalid_states(games[:1], others, over, rng), games[:0], games])
+        run_trial(findings, f"{name}: Game", lambda: check_wrapped(variant, wrong), REFUSED, (type(wrong), wrong))
 
     return [acting, acting, observing, wrapping]
 
@@ -139,14 +151,14 @@ def check_acts(agent: Agent, games: Any) -> None:
         assert game.legal_mask()[action], f"illegal action {action}"
 
 
-def game_at(games: Records, index: int) -> Game:
-    """Return the game number `index`."""
+def game_at(games: StateArray, index: int) -> Game:
+    """Return a copy of the game at index `index`."""
     made: Game = definition_of(games.dtype).game_class(np.array(games[index : index + 1]))
     return made
 
 
-def check_observed(given: Records, games: Records, variant: Variant) -> None:
-    """Check that observations do not depend on the form of the array."""
+def check_observed(given: StateArray, games: StateArray, variant: Variant) -> None:
+    """Check that `given`, another form of the array `games`, has the same observations as `games`."""
     for one, other in zip(observe(given, variant), observe(games, variant), strict=True):
         assert (one == other).all(), "returns other observations"
 

@@ -16,8 +16,8 @@ from unittest import mock
 
 import typer.main
 from fuzz.inputs import random_variant
-from fuzz.trials import Findings, Hang, patience, where
-from fuzz.values import damaged, word
+from fuzz.trials import Findings, Hang, describe_error, time_limit
+from fuzz.values import damaged, random_word
 
 from ninetka_agents.agent import make_agent
 from ninetka_env.api.record_files import read_records, write_records
@@ -26,30 +26,30 @@ from ninetka_train import cli
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.saved_games import game_records
 
-LONG = {
+LONG_CALLS = {
     "train": "ninetka_train.run._train",
     "study": "ninetka_train.ninetka.study.study",
-    "rate": "ninetka_train.judging.ratings.usual_pool",
+    "rate": "ninetka_train.judging.ratings.default_pool",
     "curve": "ninetka_train.judging.curve.play_points",
     "play": "ninetka_web.server.server.serve",
     "bench": "benchmarks.run.measure",
 }
-"""Functions in which a command spends minutes; they are replaced by an interrupt, as by Ctrl-C."""
+"""Functions that run for minutes; the fuzzer replaces them by functions that raise `KeyboardInterrupt`."""
 MATCHES = ("evaluate", "rate", "curve")
-MOST_LINES, MOST_CHARACTERS = 8, 2000
+MAX_LINES, MAX_CHARACTERS = 8, 2000
 """Limits of the error output of a command, including its usage."""
 
 
 def fuzz_commands(findings: Findings, count: int, seed: int, games: list[str], folder: Path) -> None:
-    """Try `count` command lines."""
+    """Run `count` random command lines and add problems to `findings`."""
     rng = random.Random(seed)
     work = folder / "work"
-    with _kept_short(), contextlib.chdir(_filled(work, games, rng)):
+    with _stop_long_calls(), contextlib.chdir(_fill_folder(work, games, rng)):
         for _ in range(count):
             command = rng.choice(list(_commands()))
             arguments = _arguments(command, rng, games)
             findings.tried[f"ninetka {command}"] += 1
-            for why in _wrong(arguments, work):
+            for why in _problems(arguments, work):
                 findings.add(f"ninetka {command}", why, arguments)
 
 
@@ -58,20 +58,20 @@ def _commands() -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _kept_short() -> Iterator[None]:
-    """Make the functions of `LONG` raise `KeyboardInterrupt`."""
+def _stop_long_calls() -> Iterator[None]:
+    """Make the functions of `LONG_CALLS` raise `KeyboardInterrupt`."""
 
     def stopped(*arguments: Any, **options: Any) -> NoReturn:
         raise KeyboardInterrupt
 
     with contextlib.ExitStack() as stack:
-        for place in LONG.values():
+        for place in LONG_CALLS.values():
             importlib.import_module(place.rpartition(".")[0])
             stack.enter_context(mock.patch(place, stopped))
         yield
 
 
-def _filled(work: Path, games: list[str], rng: random.Random) -> Path:
+def _fill_folder(work: Path, games: list[str], rng: random.Random) -> Path:
     """Fill a folder with files for arguments: valid, damaged, empty, of other formats, a folder, a broken link."""
     (work / "folder").mkdir(parents=True)
     texts = []
@@ -96,28 +96,40 @@ def _filled(work: Path, games: list[str], rng: random.Random) -> Path:
 
 
 def _arguments(command: str, rng: random.Random, games: list[str]) -> list[str]:
-    """Return a random command line."""
-    line = [command]
+    """Return the words of a random command line."""
+    words = [command]
     for parameter in _commands()[command].params:
         is_argument = not parameter.opts[0].startswith("-")
         if rng.random() < (0.9 if is_argument else 0.3):
             values = [] if getattr(parameter, "is_flag", False) else [_value(parameter, command, rng, games)]
             values *= rng.choice((1, 1, 2)) if is_argument else 1
-            line += values if is_argument else [rng.choice(parameter.opts), *values]
+            words += values if is_argument else [rng.choice(parameter.opts), *values]
     if rng.random() < 0.1:
-        line.insert(rng.randrange(len(line) + 1), word(rng))
-    if len(line) > 1 and rng.random() < 0.05:
-        line.remove(rng.choice(line))
-    if command in MATCHES and not {"--games", "-g"} & {*line}:
-        line += ["--games", "2"]
-    return line
+        words.insert(rng.randrange(len(words) + 1), random_word(rng))
+    if len(words) > 1 and rng.random() < 0.05:
+        words.remove(rng.choice(words))
+    if command in MATCHES and not {"--games", "-g"} & {*words}:
+        words += ["--games", "2"]
+    return words
 
 
 def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -> str:
     """Return a value for a parameter, often a valid one, so that the command gets past its checks."""
     good = {
-        "agents": ["random", "mcts:simulations=2", "random", word(rng), "net:bytes", "net:nowhere", *_files(rng)],
-        "settings": ["name=run", "seed=3", f"{rng.choice(['name', 'seed', 'ppo.games', 'players'])}={word(rng)}"],
+        "agents": [
+            "random",
+            "mcts:simulations=2",
+            "random",
+            random_word(rng),
+            "net:bytes",
+            "net:nowhere",
+            *_files(rng),
+        ],
+        "settings": [
+            "name=run",
+            "seed=3",
+            f"{rng.choice(['name', 'seed', 'ppo.games', 'players'])}={random_word(rng)}",
+        ],
         "config": ["quick", "good.yaml", "bad.yaml", "bytes"],
         "games": ["1", "2", "0", "-1", "99999999999999", str(10**18), "1e18"],
         "nodes": ["100", "1", "0", str(10**30)],
@@ -125,7 +137,7 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
         "opening_plies": ["0", "1", "4", "-1", "200"],
         "seconds": ["0.001", "0.001,1", "0", "1,x"],
         "simulations": ["1,2", "4", "0", "1.5"],
-        "anchor": ["random", "nobody"],
+        "anchor": ["random", "unknown"],
         "batch": ["1", "2", "0", str(10**30)],
         "port": ["0", "9009", "99999"],
         "checkpoint": ["gen-1", "bytes", "folder"],
@@ -137,53 +149,52 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
         "players": ["2", "3", "4", "5"],
         "png": ["out.png", "folder", "nowhere"],
         "csv_file": ["out.csv", "folder", "nowhere"],
-        "cluster": ["127.0.0.1:1", "head:99999", "ray://head:1", f"{word(rng)}:"],
+        "cluster": ["127.0.0.1:1", "head:99999", "ray://head:1", f"{random_word(rng)}:"],
     }.get(parameter.name, [])
     if parameter.name == "game":
         specs = [*games, str(random_variant(rng.choice(games), rng)), str(load_variant())]
         good = specs if command in MATCHES else ["1", "2", "3", "0"]
     if parameter.name in ("file", "path", "folder", "runs", "data") or parameter.name.endswith("_file"):
         good = [*good, *(path.name for path in Path().iterdir()), "missing/file", "new"]
-    if parameter.name != "cluster" and (
-        not good or rng.random() < 0.2
-    ):  # a number is an address, and connecting to it may hang
-        good = [word(rng), str(rng.randrange(100)), "-1", str(10**18)]
+    # `--cluster` would take a number as an address, and connecting to it may hang.
+    if parameter.name != "cluster" and (not good or rng.random() < 0.2):
+        good = [random_word(rng), str(rng.randrange(100)), "-1", str(10**18)]
     return rng.choice(good)
 
 
 def _files(rng: random.Random) -> list[str]:
-    """Return some files for `evaluate --from`."""
+    """Return two file names for `evaluate --from`."""
     return rng.sample([path.name for path in Path().iterdir()], 2)
 
 
-def _wrong(arguments: list[str], work: Path) -> Iterator[str]:
-    """Run a command line in this process; yield the problems of its outcome."""
+def _problems(arguments: list[str], work: Path) -> Iterator[str]:
+    """Run a command line in this process, and yield the problems of its exit status, its output and its files."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors="strict") for _ in range(2))
     code: Any = None
     with mock.patch.multiple(sys, argv=["ninetka", *arguments], stdout=out, stderr=err):
         try:
-            with patience():
+            with time_limit():
                 cli.main()
         except SystemExit as end:
             code = end.code
         except (Exception, KeyboardInterrupt, Hang) as error:
-            yield f"{type(error).__name__}: {where(error)}"
+            yield f"{type(error).__name__}: {describe_error(error)}"
             code = "?"
     err.flush()
-    said = err.buffer.getvalue().decode(errors="replace")  # type: ignore[attr-defined]
+    errors = err.buffer.getvalue().decode(errors="replace")  # type: ignore[attr-defined]
     if code not in (None, 0, 1, 2, 130, "?") and not (code in (3, 4) and arguments[0] == "evaluate"):
         yield f"ended with status {code}"
-    if (code == 2 and "rror" not in said) or (code == 130 and "stopped" not in said):
-        yield f"ended with status {code} without a message: {ascii(said)[:200]}"
-    if code in (1, 2) and (len(said.splitlines()) > MOST_LINES or len(said) > MOST_CHARACTERS):
-        yield f"prints {len(said.splitlines())} lines, {len(said)} characters: {said[-120:]!a}"
-    if "Traceback" in said:
-        yield f"prints a traceback: {said[-200:]!a}"
+    if (code == 2 and "rror" not in errors) or (code == 130 and "stopped" not in errors):
+        yield f"ended with status {code} without a message: {ascii(errors)[:200]}"
+    if code in (1, 2) and (len(errors.splitlines()) > MAX_LINES or len(errors) > MAX_CHARACTERS):
+        yield f"prints {len(errors.splitlines())} lines, {len(errors)} characters: {errors[-120:]!a}"
+    if "Traceback" in errors:
+        yield f"prints a traceback: {errors[-200:]!a}"
     yield from _half_written(work)
 
 
 def _half_written(work: Path) -> Iterator[str]:
-    """Yield the problems of files that are not complete, and delete these files."""
+    """Yield a problem for each incomplete file, and delete the files that the command wrote."""
     for path in work.rglob(".*.part"):
         yield "left a partly written file"
         path.unlink()
@@ -195,7 +206,7 @@ def _half_written(work: Path) -> Iterator[str]:
             try:
                 read(path)
             except ValueError as error:
-                yield f"wrote an incomplete file: {where(error)}"
+                yield f"wrote an incomplete file: {describe_error(error)}"
             path.unlink()
 
 

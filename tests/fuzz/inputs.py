@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from fuzz.trials import Findings, tried
-from fuzz.values import damaged, odd, word
+from fuzz.trials import Findings, run_trial
+from fuzz.values import damaged, random_word, unexpected_value
 from safetensors.torch import load, save
 
 from ninetka_agents.agent import make_agent
 from ninetka_agents.checkpoint import load_checkpoint, save_checkpoint
 from ninetka_agents.one_seat import one_seat, one_seat_vector
-from ninetka_agents.parts import agents_of, games_with_networks, network_of
-from ninetka_agents.parts import load as load_class
+from ninetka_agents.plugins import agents_of, games_with_networks, network_of
+from ninetka_agents.plugins import import_object as load_class
 from ninetka_env.api.aec import GameAEC
 from ninetka_env.api.record_files import read_records, write_records
 from ninetka_env.api.records import GameRecord, format_record
@@ -33,12 +33,12 @@ from ninetka_train.learning.config import TrainConfig, check_config, config_clas
 from ninetka_train.learning.config import _known_keys as known_keys
 
 Try = Callable[[random.Random], None]
-"""Tries one input."""
+"""A trial: runs one random input and adds its problems to the findings."""
 REFUSED = (ValueError, TypeError)
 
 
 def random_variant(name: str, rng: random.Random) -> Variant:
-    """Draw options of a game; most of them have their defaults."""
+    """Draw a variant of a game; most options keep their defaults."""
     definition = get_definition(name)
     while True:
         try:
@@ -49,7 +49,7 @@ def random_variant(name: str, rng: random.Random) -> Variant:
 
 
 def _values(option: Any) -> list[Any]:
-    return list(getattr(option, "values", ())) or [option.default, getattr(option, "least", option.default)]
+    return list(getattr(option, "values", ())) or [option.default, getattr(option, "minimum", option.default)]
 
 
 def random_game(variant: Variant, rng: random.Random, plies: int | None = None) -> Game:
@@ -87,14 +87,14 @@ def actions(findings: Findings, name: str, rng: random.Random) -> list[Try]:
         _played_many(findings, f"{name}: vector_env.step", vector.step, rng, lambda: vector.games, vector.action_mask)
 
     def on_alone(rng: random.Random) -> None:
-        if alone._table.over[0]:
+        if alone._batch.terminated[0]:
             alone.reset()
-        mask = alone._table.masks[0].copy()
-        _played(findings, f"{name}: one seat", alone.step, _action(rng, variant), lambda: alone._table.games, mask)
+        mask = alone._batch.masks[0].copy()
+        _played(findings, f"{name}: one seat", alone.step, _action(rng, variant), lambda: alone._batch.games, mask)
 
     def on_many(rng: random.Random) -> None:
-        table = many._table
-        _played_many(findings, f"{name}: one seat, vector", many.step, rng, lambda: table.games, table.masks)
+        batch = many._batch
+        _played_many(findings, f"{name}: one seat, vector", many.step, rng, lambda: batch.games, batch.masks)
 
     aec.reset(seed=0)
     alone.reset(seed=0)
@@ -103,14 +103,14 @@ def actions(findings: Findings, name: str, rng: random.Random) -> list[Try]:
 
 
 def _action(rng: random.Random, variant: Variant) -> Any:
-    return rng.randrange(-3, variant.num_actions + 3) if rng.random() < 0.5 else odd(rng)
+    return rng.randrange(-3, variant.num_actions + 3) if rng.random() < 0.5 else unexpected_value(rng)
 
 
 def _played(
     findings: Findings, target: str, play: Callable[[Any], Any], action: Any, records: Callable[[], Any], mask: Any
 ) -> None:
     before, mask = records().tobytes(), mask.copy()
-    if tried(findings, target, lambda: play(action), REFUSED, action):
+    if run_trial(findings, target, lambda: play(action), REFUSED, action):
         if isinstance(action, bool) or not mask[int(action)]:
             findings.add(target, "accepted an illegal action", action)
     elif records().tobytes() != before:
@@ -121,10 +121,12 @@ def _played_many(
     findings: Findings, target: str, step: Callable[[Any], Any], rng: random.Random, records: Any, masks: Any
 ) -> None:
     legal = masks.argmax(axis=1).tolist()
-    spoilt = [*legal[:2], odd(rng)]
-    given = rng.choice([odd(rng), spoilt, legal[:2], np.array(legal), np.array(legal, float), np.array(legal)[:, None]])
+    spoilt = [*legal[:2], unexpected_value(rng)]
+    given = rng.choice(
+        [unexpected_value(rng), spoilt, legal[:2], np.array(legal), np.array(legal, float), np.array(legal)[:, None]]
+    )
     before, masks = records().tobytes(), masks.copy()
-    if tried(findings, target, lambda: step(given), REFUSED, given):
+    if run_trial(findings, target, lambda: step(given), REFUSED, given):
         if not all(mask[int(action)] for mask, action in zip(masks, np.asarray(given), strict=True)):
             findings.add(target, "accepted an illegal action", given)
     elif records().tobytes() != before:
@@ -135,7 +137,7 @@ def _played_many(
 
 
 def boards(findings: Findings, name: str, rng: random.Random) -> list[Try]:
-    """Return trials of boards for games with `from_board`."""
+    """Return trials of `from_board`; no trials for a game without it."""
     variant = random_variant(name, rng)
     games = [random_game(variant, rng, plies) for plies in (0, 5, 20, 40, None)]
     if not hasattr(variant.game_class, "from_board"):
@@ -150,34 +152,36 @@ def boards(findings: Findings, name: str, rng: random.Random) -> list[Try]:
             board.flat[rng.randrange(board.size)] = (
                 rng.choice(board.ravel()) if rng.random() < 0.8 else rng.randrange(-128, 128)
             )
-        board = rng.choice([board, board, board, board.tolist(), board.astype(float), board[1:], odd(rng)])
-        seat = game.to_move if rng.random() < 0.7 else odd(rng)
-        chosen = options | ({rng.choice(list(options)): odd(rng)} if options and rng.random() < 0.2 else {})
+        board = rng.choice([board, board, board, board.tolist(), board.astype(float), board[1:], unexpected_value(rng)])
+        seat = game.to_move if rng.random() < 0.7 else unexpected_value(rng)
+        chosen = options | (
+            {rng.choice(list(options)): unexpected_value(rng)} if options and rng.random() < 0.2 else {}
+        )
 
         def call() -> None:
             found = variant.game_class.from_board(board, seat, **chosen)
             assert found.is_over or found.legal_mask().any(), "a position without a legal action"
 
-        tried(findings, f"{name}: from_board", call, REFUSED, (board, seat, chosen))
+        run_trial(findings, f"{name}: from_board", call, REFUSED, (board, seat, chosen))
 
     return [once]
 
 
 def texts(findings: Findings, name: str, rng: random.Random) -> list[Try]:
-    """Return trials of texts of positions; a position that was read must survive `str` and `from_text`."""
+    """Return trials of `from_text`; a position that was read must survive `str` and `from_text`."""
     variant = random_variant(name, rng)
     if variant.game_class.from_text.__func__ is Game.from_text.__func__:  # type: ignore[attr-defined]
         return []
     known = [str(random_game(random_variant(name, rng), rng, plies)) for plies in (0, 5, 20, 40, None)]
 
     def once(rng: random.Random) -> None:
-        text = word(rng) if rng.random() < 0.02 else damaged(rng.choice(known), rng, known)
+        text = random_word(rng) if rng.random() < 0.02 else damaged(rng.choice(known), rng, known)
 
         def call() -> None:
             game = variant.game_class.from_text(text)
             assert variant.game_class.from_text(str(game)) == game, "reads its own text as another position"
 
-        tried(findings, f"{name}: from_text", call, (ValueError,), text)
+        run_trial(findings, f"{name}: from_text", call, (ValueError,), text)
 
     return [once]
 
@@ -192,7 +196,7 @@ def records(findings: Findings, name: str, rng: random.Random) -> list[Try]:
         while not game.is_over:
             played.append(int(rng.choice(game.legal_actions())))
             game.play(played[-1])
-        drawn = start.drawn_actions() if variant.sizes.drawn else ()
+        drawn = start.drawn_actions() if variant.sizes.num_drawn else ()
         known.append(GameRecord.of(played, variant, drawn=drawn, tags={"seed": "1"}))
     written = [format_record(record) for record in known]
 
@@ -203,24 +207,24 @@ def records(findings: Findings, name: str, rng: random.Random) -> list[Try]:
             for record in read_records(io.StringIO(text)):
                 format_record(record)
 
-        tried(findings, f"{name}: read_records", call, (ValueError,), text)
+        run_trial(findings, f"{name}: read_records", call, (ValueError,), text)
 
     def making(rng: random.Random) -> None:
         record = rng.choice(known)
         played = list(record.actions)
         played[rng.randrange(len(played))] = rng.randrange(-5, 2 * record.variant.num_actions)
-        tags = {word(rng): word(rng)}
+        tags = {random_word(rng): random_word(rng)}
 
         def call() -> None:
             write_records(io.StringIO(), [GameRecord.of(played, record.variant, drawn=record.drawn)])
 
-        tried(findings, f"{name}: GameRecord.of", call, (ValueError,), played)
+        run_trial(findings, f"{name}: GameRecord.of", call, (ValueError,), played)
         made = (
             copy.replace(record, tags=tags)
             if hasattr(copy, "replace")
             else record.__class__(**{**vars(record), "tags": tags})
         )
-        tried(findings, f"{name}: write_records", lambda: write_records(io.StringIO(), [made]), (ValueError,), tags)
+        run_trial(findings, f"{name}: write_records", lambda: write_records(io.StringIO(), [made]), (ValueError,), tags)
 
     return [reading] * 4 + [making]
 
@@ -234,21 +238,23 @@ def options(findings: Findings, name: str, rng: random.Random) -> list[Try]:
 
     def once(rng: random.Random) -> None:
         one = rng.choice(definition.options)
-        chosen = {rng.choice([one.name, one.name, word(rng)]): rng.choice([one.default, odd(rng)])}
-        tried(findings, f"{name}: options", lambda: definition.variant(**chosen), (ValueError,), chosen)
-        spec = rng.choice([random_variant(name, rng).spec, f"{name}:{one.name}={word(rng)}", f"{name}:{word(rng)}"])
+        chosen = {rng.choice([one.name, one.name, random_word(rng)]): rng.choice([one.default, unexpected_value(rng)])}
+        run_trial(findings, f"{name}: options", lambda: definition.variant(**chosen), (ValueError,), chosen)
+        spec = rng.choice(
+            [random_variant(name, rng).spec, f"{name}:{one.name}={random_word(rng)}", f"{name}:{random_word(rng)}"]
+        )
         spec = damaged(spec, rng) if rng.random() < 0.5 else spec
-        tried(findings, "load_variant", lambda: load_variant(spec), (ValueError,), spec)
-        made = odd(rng)
-        usual, count = definition.variant(), rng.choice([made, 10**18, 2])
-        tried(
+        run_trial(findings, "load_variant", lambda: load_variant(spec), (ValueError,), spec)
+        made = unexpected_value(rng)
+        default_variant, count = definition.variant(), rng.choice([made, 10**18, 2])
+        run_trial(
             findings,
             f"{name}: vector_env",
-            lambda: GameVectorEnv(count, usual, num_threads=made),
+            lambda: GameVectorEnv(count, default_variant, num_threads=made),
             (ValueError,),
             (count, made),
         )
-        tried(findings, f"{name}: seed", lambda: GameAEC(usual).reset(seed=made), (ValueError,), made)
+        run_trial(findings, f"{name}: seed", lambda: GameAEC(default_variant).reset(seed=made), (ValueError,), made)
 
     return [once]
 
@@ -264,15 +270,15 @@ def specs(findings: Findings, name: str, rng: random.Random) -> list[Try]:
     def once(rng: random.Random) -> None:
         agent = rng.choice(list(known))
         pairs = [
-            f"{key}={rng.choice([word(rng), '2'])}"
+            f"{key}={rng.choice([random_word(rng), '2'])}"
             for key in rng.sample(keys[agent], min(len(keys[agent]), rng.randrange(3)))
         ]
-        spec: Any = f"{agent}:{','.join(pairs)}" if rng.random() < 0.7 else f"{agent}:{word(rng)}"
+        spec: Any = f"{agent}:{','.join(pairs)}" if rng.random() < 0.7 else f"{agent}:{random_word(rng)}"
         if rng.random() < 0.1:
-            spec = rng.choice([odd(rng), f"{agent}:" + 1990 * "a", f"{agent}:" * 500, "[" * 1500])
+            spec = rng.choice([unexpected_value(rng), f"{agent}:" + 1990 * "a", f"{agent}:" * 500, "[" * 1500])
         elif rng.random() < 0.4:
             spec = damaged(spec, rng, list(known))
-        tried(findings, f"{name}: make_agent", lambda: make_agent(spec, name), (ValueError,), spec)
+        run_trial(findings, f"{name}: make_agent", lambda: make_agent(spec, name), (ValueError,), spec)
 
     return [once]
 
@@ -281,7 +287,7 @@ def specs(findings: Findings, name: str, rng: random.Random) -> list[Try]:
 
 
 def configs(findings: Findings, folder: Path, rng: random.Random) -> list[Try]:
-    """Return trials of configurations, as files, overrides and plain values."""
+    """Return trials of configurations: files, overrides, plain values, and names."""
     keys, path = known_keys(config_class("ninetka")), folder / "config.yaml"
     tags = (
         "!!timestamp ",
@@ -298,8 +304,8 @@ def configs(findings: Findings, folder: Path, rng: random.Random) -> list[Try]:
     )
 
     def pair(rng: random.Random) -> str:
-        *parents, key = rng.choice([*keys, word(rng)]).split(".")
-        value = rng.choice(["", *tags]) + rng.choice([word(rng), "3", "[2, 3]", "{a: 1}", "x"])
+        *parents, key = rng.choice([*keys, random_word(rng)]).split(".")
+        value = rng.choice(["", *tags]) + rng.choice([random_word(rng), "3", "[2, 3]", "{a: 1}", "x"])
         return "".join(f"{parent}: {{" for parent in parents) + f"{key}: {value}" + "}" * len(parents)
 
     def reading(rng: random.Random) -> None:
@@ -307,24 +313,24 @@ def configs(findings: Findings, folder: Path, rng: random.Random) -> list[Try]:
         text = rng.choice([text, damaged(text, rng), text * 50, "[" * rng.choice((5, 1200)), "a: " * 900, "{a: " * 900])
         data = text.encode(errors="surrogatepass")
         path.write_bytes(rng.choice([data, data, data, text.encode("utf-16", "surrogatepass"), rng.randbytes(20)]))
-        tried(findings, "load_config", lambda: load_config(path), (ValueError,), path.read_bytes())
+        run_trial(findings, "load_config", lambda: load_config(path), (ValueError,), path.read_bytes())
 
     def overriding(rng: random.Random) -> None:
-        key = rng.choice([*keys, word(rng)])
-        text = rng.choice([f"{key}={rng.choice(['', *tags])}{word(rng)}", word(rng), key])
-        tried(findings, "load_config, override", lambda: load_config(None, [text]), (ValueError,), text)
+        key = rng.choice([*keys, random_word(rng)])
+        text = rng.choice([f"{key}={rng.choice(['', *tags])}{random_word(rng)}", random_word(rng), key])
+        run_trial(findings, "load_config, override", lambda: load_config(None, [text]), (ValueError,), text)
 
     def checking(rng: random.Random) -> None:
         *parents, key = rng.choice(keys).split(".")
-        values: Any = {key: odd(rng)}
+        values: Any = {key: unexpected_value(rng)}
         for parent in parents:
             values = {parent: values}
-        tried(findings, "check_config", lambda: check_config(values), (ValueError,), values)
+        run_trial(findings, "check_config", lambda: check_config(values), (ValueError,), values)
 
     def naming(rng: random.Random) -> None:
-        name = word(rng)
-        tried(findings, "load_config, path", lambda: load_config(name), (ValueError,), name)
-        tried(findings, "name of a run", lambda: _check_name(name), (ValueError,), name)
+        name = random_word(rng)
+        run_trial(findings, "load_config, path", lambda: load_config(name), (ValueError,), name)
+        run_trial(findings, "name of a run", lambda: _check_name(name), (ValueError,), name)
 
     return [reading] * 3 + [overriding, checking, naming]
 
@@ -332,12 +338,12 @@ def configs(findings: Findings, folder: Path, rng: random.Random) -> list[Try]:
 def _check_name(name: str) -> None:
     config: TrainConfig = check_config({"name": name})
     folder = Path("/runs") / config.name
-    assert folder.parent == Path("/runs"), "a run outside its folder"
-    assert 0 < len(config.name.encode()) <= 255, "not a name of a folder"
+    assert folder.parent == Path("/runs"), "the folder of the run is not in /runs"
+    assert 0 < len(config.name.encode()) <= 255, "not a valid name of a folder"
 
 
 def checkpoints(findings: Findings, folder: Path, rng: random.Random) -> list[Try]:
-    """Return trials of checkpoints: damaged ones, and ones with a correct hash but wrong contents."""
+    """Return trials of checkpoints that are damaged, or that have a correct hash but wrong contents."""
     made = [_small_checkpoint(folder / name, name) for name in games_with_networks()]
 
     def once(rng: random.Random) -> None:
@@ -360,11 +366,11 @@ def checkpoints(findings: Findings, folder: Path, rng: random.Random) -> list[Tr
             text = json.dumps(about | {"network": shape | {rng.choice([*shape, "x"]): _plain(rng)}})
         path.with_suffix(".json").write_bytes(text.encode(errors="surrogatepass"))
         path.write_bytes(blob)
-        tried(findings, "load_checkpoint", lambda: load_checkpoint(path), (ValueError,), text)
+        run_trial(findings, "load_checkpoint", lambda: load_checkpoint(path), (ValueError,), text)
 
     def naming(rng: random.Random) -> None:
-        name = word(rng) * rng.choice((1, 1, 300))
-        tried(findings, "load_checkpoint, path", lambda: load_checkpoint(name), (ValueError,), name)
+        name = random_word(rng) * rng.choice((1, 1, 300))
+        run_trial(findings, "load_checkpoint, path", lambda: load_checkpoint(name), (ValueError,), name)
 
     return [once] * 8 + [naming]
 
@@ -396,7 +402,7 @@ def _plain(rng: random.Random) -> Any:
             [[1]],
             {},
             {"a": 1},
-            word(rng),
+            random_word(rng),
         ]
     )
 
@@ -416,7 +422,7 @@ def _other_tensors(blob: bytes, rng: random.Random) -> bytes:
         torch.zeros(3, 3),
     ]
     for new in rng.choice([[], kinds]):
-        tensors[rng.choice([name, name, word(rng).encode("ascii", "replace").decode() or "x"])] = (
+        tensors[rng.choice([name, name, random_word(rng).encode("ascii", "replace").decode() or "x"])] = (
             new.clone().contiguous()
         )
         if rng.random() < 0.5:
@@ -424,8 +430,10 @@ def _other_tensors(blob: bytes, rng: random.Random) -> bytes:
     return save(tensors)
 
 
-def shares(findings: Findings, games: list[str], folder: Path, rng: random.Random) -> Iterator[tuple[float, list[Try]]]:
-    """Yield the trials of each kind of input, with their share of all inputs."""
+def input_shares(
+    findings: Findings, games: list[str], folder: Path, rng: random.Random
+) -> Iterator[tuple[float, list[Try]]]:
+    """Yield a pair for each kind of input: its share of all inputs, and its trials."""
     each = 1 / len(games)
     for name in games:
         for share, kind in (

@@ -14,13 +14,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ninetka_env.core.options import shortened
+from ninetka_env.core.options import short_repr
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = [ROOT / place for place in ("ninetka_env", "agents", "train", "ninetka_web", "benchmarks")]
-MOST_LINES, MOST_CHARACTERS = 3, 900
+MAX_LINES, MAX_CHARACTERS = 3, 900
 """Limits of a clear error message."""
-PATIENCE = 120
+TIMEOUT_S = 120
 """Time limit of a trial, in seconds. It includes compilation, which the first trial of a function may need."""
 
 
@@ -40,7 +40,7 @@ class Findings:
         """Add a failed trial."""
         kind = f"{target}: {why}"
         self.counts[kind] += 1
-        self.examples.setdefault(kind, shortened(example))
+        self.examples.setdefault(kind, short_repr(example))
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of a report: numbers of trials and findings."""
@@ -51,29 +51,33 @@ class Findings:
         yield f"{self.tried.total()} inputs, {self.counts.total()} findings"
 
 
-def tried(
+def run_trial(
     findings: Findings, target: str, call: Callable[[], Any], allowed: tuple[type[Exception], ...], example: object
 ) -> bool:
-    """Run a call, add a finding unless it succeeds or raises a clear `allowed` error; return whether it succeeded."""
+    """Run a call and return whether it succeeded.
+
+    An error is a finding unless its type is `allowed`, its message is clear and the project raised it. `target` names
+    the tested function; `example` is the input, which is reported with a finding.
+    """
     findings.tried[target] += 1
     try:
-        with patience():
+        with time_limit():
             call()
     except allowed as error:
-        if why := not_a_sentence(str(error)):
-            findings.add(target, f"{type(error).__name__}, {why}: {where(error)}", example)
-        elif not told_by_us(error):
-            findings.add(target, f"{type(error).__name__} not raised by the project: {where(error)}", example)
+        if why := message_problem(str(error)):
+            findings.add(target, f"{type(error).__name__}, {why}: {describe_error(error)}", example)
+        elif not raised_by_project(error):
+            findings.add(target, f"{type(error).__name__} not raised by the project: {describe_error(error)}", example)
         return False
     except (Exception, Hang) as error:
-        findings.add(target, f"{type(error).__name__}: {where(error)}", example)
+        findings.add(target, f"{type(error).__name__}: {describe_error(error)}", example)
         return False
     return True
 
 
 @contextmanager
-def patience(seconds: float = PATIENCE) -> Iterator[None]:
-    """Raise `Hang` in the context after `seconds`; without effect outside the main thread, which alone gets signals."""
+def time_limit(seconds: float = TIMEOUT_S) -> Iterator[None]:
+    """Raise `Hang` in the context after `seconds`. Only the main thread gets signals; no other thread has a limit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -90,19 +94,19 @@ def _hang(number: int, frame: FrameType | None) -> None:
     raise Hang
 
 
-def not_a_sentence(text: str) -> str:
-    """Return why a message is not clear, such as its length; empty if it is clear."""
+def message_problem(text: str) -> str:
+    """Return what makes a message unclear, such as "5 lines"; an empty string if the message is clear."""
     if not text.strip():
         return "no message"
-    if len(text.splitlines()) > MOST_LINES:
+    if len(text.splitlines()) > MAX_LINES:
         return f"{len(text.splitlines())} lines"
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         return f"{len(text)} characters"
     return ""
 
 
-def told_by_us(error: Exception) -> bool:
-    """Return whether a `raise` in this project raised the error, or it is an `OSError` that names a file."""
+def raised_by_project(error: Exception) -> bool:
+    """Return whether a `raise` in this project raised the error, or the error is an `OSError` that names a file."""
     if isinstance(error, OSError) and error.filename is not None:
         return True
     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -117,8 +121,8 @@ def _raising_lines(path: Path) -> frozenset[int]:
     return frozenset(line for node in nodes for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
-def where(error: BaseException) -> str:
-    """Return a short text of the place and the message of an error."""
+def describe_error(error: BaseException) -> str:
+    """Return a short text with the location and the message of an error."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if any(Path(frame.filename).is_relative_to(place) for place in PACKAGES)]
     frame = (ours or frames)[-1]

@@ -14,7 +14,7 @@ NUMBERS = [
     *(0, 1, -1, 2, 3, 7, 121, 122, 127, 128, 255, 256, 2**31 - 1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64),
     *(-(2**31), -(2**63) - 1, 10**18, 10**30, 10**5000),
 ]
-ODD: list[Any] = [
+UNEXPECTED_VALUES: list[Any] = [
     *NUMBERS,
     *(
         None,
@@ -72,14 +72,18 @@ WORDS = [
 """Words for command lines and files, without null characters, which a command line cannot contain."""
 
 
-def odd(rng: random.Random) -> Any:
+def unexpected_value(rng: random.Random) -> Any:
     """Draw a value that is almost never valid."""
     if rng.random() < 0.1:
-        return rng.choice([[value] * 3, (value, value), {"a": value}]) if (value := rng.choice(ODD)) is not None else []
-    return rng.choice(ODD)
+        return (
+            rng.choice([[value] * 3, (value, value), {"a": value}])
+            if (value := rng.choice(UNEXPECTED_VALUES)) is not None
+            else []
+        )
+    return rng.choice(UNEXPECTED_VALUES)
 
 
-def word(rng: random.Random) -> str:
+def random_word(rng: random.Random) -> str:
     """Draw a word without null characters."""
     kind = rng.random()
     if kind < 0.7:
@@ -104,7 +108,7 @@ def _damaged_once(text: str, rng: random.Random, others: Sequence[str]) -> str:
     lines = text.splitlines(keepends=True)
     row, other = rng.randrange(len(lines) or 1), rng.choice([text, *others])
     return [
-        text[:first] + word(rng) + text[last:],
+        text[:first] + random_word(rng) + text[last:],
         text[:first] + text[last:],
         text[:first] + chr(rng.choice((0, 7, 9, 10, 13, 27, 133, 160, 8232, 65279, 56448, 120792))) + text[first:],
         text[:first] + text[first:last] * 2 + text[last:],

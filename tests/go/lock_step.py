@@ -1,8 +1,9 @@
 """Compare thousands of random games with other implementations of Go: `PYTHONPATH=tests python -m go.lock_step`.
 
-At every ply the legal actions must be the same, and at the end of a game the result. OpenSpiel and pgx end a game whose
-board repeats, each by its own rule; such a game is compared up to that ply. The slow reference plays all options. A
-peer that is not installed is skipped with a message. Any difference ends the command with an error.
+The other implementations (peers) are the slow reference, which plays all options, OpenSpiel and pgx. A peer that is not
+installed is skipped with a message. At every ply both games must have the same legal actions, and at the end the same
+result. Any difference ends the command with an error. OpenSpiel and pgx may end a game when its board repeats; such a
+game is compared up to that ply.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from go.some_games import assert_equal, play_in_lock_step
+from go.go_helpers import assert_equal, play_in_lock_step
 
 from ninetka_env import go_v0
 from ninetka_env.games.go.rules import KO_RULES, SCORINGS
@@ -25,8 +26,8 @@ UPSIDE_DOWN = np.append(np.arange(81).reshape(9, 9)[::-1].ravel(), 81)
 """The pgx number of each action; pgx numbers points from the upper left."""
 
 
-class Count(NamedTuple):
-    """The number of games, plies and games cut short that were compared."""
+class Comparison(NamedTuple):
+    """The numbers of compared games and plies, and of games that the peer ended early because a board repeated."""
 
     games: int
     plies: int
@@ -34,13 +35,13 @@ class Count(NamedTuple):
 
 
 class Batch:
-    """A batch of random games that are compared with the games of a peer; `left` marks games no longer compared."""
+    """A batch of random games that are compared with a peer's; `excluded` marks games that the peer ended early."""
 
     def __init__(self, size: int = BATCH) -> None:
         self.env = go_v0.vector_env(size, komi=KOMI, num_threads=1)
         self.env.reset(seed=0)
         self.rng = np.random.default_rng(0)
-        self.left = np.zeros(size, bool)
+        self.excluded = np.zeros(size, bool)
         self.games = self.plies = self.cut_short = 0
 
     def draw(self) -> Any:
@@ -49,27 +50,30 @@ class Batch:
         return keys.argmax(axis=1)
 
     def compare_masks(self, masks: Any) -> None:
-        on = ~self.left
-        differ = np.flatnonzero((masks != self.env.action_mask)[on].any(axis=1))
-        assert not len(differ), f"legal actions differ in game {np.flatnonzero(on)[differ[0]]}, ply {self.plies}"
+        active = ~self.excluded
+        differ = np.flatnonzero((masks != self.env.action_mask)[active].any(axis=1))
+        assert not len(differ), f"legal actions differ in game {np.flatnonzero(active)[differ[0]]}, ply {self.plies}"
 
     def step(self, actions: Any, is_over: Callable[[], Any], returns: Callable[[], Any]) -> None:
-        """Play a ply and compare which games have ended and their results; a game that ends restarts."""
-        self.plies += int((~self.left).sum())
+        """Play a ply; compare which games are over, and the results. A game that is over restarts.
+
+        `is_over` and `returns` are called after the ply: they return which of the peer's games are over, and results.
+        """
+        self.plies += int((~self.excluded).sum())
         _, rewards, terminated = self.env.step(actions)
-        ended, on = np.asarray(is_over(), bool), ~self.left
-        assert not (terminated & ~ended & on).any(), "our game is over, the peer's is not"
-        both = terminated & on
+        ended, active = np.asarray(is_over(), bool), ~self.excluded
+        assert not (terminated & ~ended & active).any(), "our game is over, the peer's is not"
+        both = terminated & active
         wrong = both & (rewards != np.asarray(returns(), np.float32)).any(axis=1)
         assert (actions[wrong] < 81).all(), "results differ"  # except if the last placement repeated a board
         self.cut_short += int(wrong.sum())
         self.games += int(both.sum())
-        cut = ended & ~terminated & on
+        cut = ended & ~terminated & active
         self.cut_short += int(cut.sum())
-        self.left = (self.left | cut) & ~terminated
+        self.excluded = (self.excluded | cut) & ~terminated
 
 
-def openspiel(games: int) -> Count:
+def openspiel(games: int) -> Comparison:
     import pyspiel
 
     batch, game = Batch(), pyspiel.load_game(f"go(board_size=9,komi={KOMI})")
@@ -79,15 +83,15 @@ def openspiel(games: int) -> Count:
         batch.compare_masks(np.array(masks, np.int8))
         actions = batch.draw()
         for i, state in enumerate(states):
-            if not batch.left[i]:
+            if not batch.excluded[i]:
                 state.apply_action(int(actions[i]))
         batch.step(actions, lambda: [one.is_terminal() for one in states], lambda: [one.returns() for one in states])
         for i in np.flatnonzero(batch.env.terminated):
             states[i] = game.new_initial_state()
-    return Count(batch.games, batch.plies, batch.cut_short)
+    return Comparison(batch.games, batch.plies, batch.cut_short)
 
 
-def pgx(games: int) -> Count:
+def pgx(games: int) -> Comparison:
     import jax
     import pgx
 
@@ -104,7 +108,7 @@ def pgx(games: int) -> Count:
         state = step(state, jax.numpy.asarray(UPSIDE_DOWN[actions]))
         batch.step(actions, lambda state=state: state.terminated, lambda state=state: _by_seat(state))
         state = renew(jax.numpy.asarray(batch.env.terminated), fresh, state)
-    return Count(batch.games, batch.plies, batch.cut_short)
+    return Comparison(batch.games, batch.plies, batch.cut_short)
 
 
 def _by_seat(state: Any) -> Any:
@@ -112,14 +116,14 @@ def _by_seat(state: Any) -> Any:
     return np.take_along_axis(np.asarray(state.rewards), np.asarray(state._player_order), axis=1)
 
 
-def reference(games: int) -> Count:
+def reference(games: int) -> Comparison:
     """Play games with all options in turn. On large boards not every ply is compared, because the reference is slow."""
     plies = 0
     options = _all_options()
     for seed in range(games):
         chosen = next(options)
         plies += play_in_lock_step(chosen, seed, assert_equal, every=1 + chosen["size"] // 2).ply
-    return Count(games, plies, 0)
+    return Comparison(games, plies, 0)
 
 
 def _all_options() -> Iterator[dict[str, Any]]:
@@ -137,7 +141,7 @@ PEERS = {"reference": (reference, "go"), "openspiel": (openspiel, "pyspiel"), "p
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("peers", nargs="*", choices=[*PEERS, []], help="the peers to compare with; by default all")
-    parser.add_argument("--games", type=int, default=2000, help="games per peer; a tenth of it with the reference")
+    parser.add_argument("--games", type=int, default=2000, help="games per peer, a tenth of that for the reference")
     chosen = parser.parse_args()
     for name in chosen.peers or PEERS:
         play, module = PEERS[name]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from go.reference import ReferenceGame
-from golden.playthrough import Face, Facts, tell
+from golden.playthrough import Facts, View, to_facts
 
 PLAYTHROUGHS = {
     "9-simple-area": ("", 1),
@@ -16,15 +16,15 @@ PLAYTHROUGHS = {
     "9-positional-document": ("ko=positional,scoring=document,komi=-3.5,max_plies=70", 4),
     "9-situational": ("ko=situational,max_plies=100", 5),
 }
-"""Options and seed, by file name."""
+"""Maps the name of each file to options and seed."""
 
 
-def reference(options: Mapping[str, Any], drawn: tuple[int, ...]) -> Face:
+def reference(options: Mapping[str, Any], drawn: tuple[int, ...]) -> View:
     """Start a game of the slow reference."""
     return Reference(options)
 
 
-class Reference(Face):
+class Reference(View):
     """A game of the slow reference."""
 
     name = "the reference"
@@ -33,10 +33,10 @@ class Reference(Face):
         self.game = ReferenceGame(**options)
         self.planes = options["planes"]
 
-    def tell(self) -> Facts:
+    def facts(self) -> Facts:
         game, over = self.game, self.game.is_over()
         legal, winner = game.legal_actions(), game.winner()
-        return tell(
+        return to_facts(
             ply=len(game.moves),
             to_move=game.to_move,
             passed=(),

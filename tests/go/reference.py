@@ -63,7 +63,7 @@ class ReferenceGame:
         return {near for stone in chain for near in self.neighbours(stone) if board[near[0]][near[1]] == 0}
 
     def board_after(self, point: Point) -> tuple[Board | None, int]:
-        """Return the board after placing a stone, None for suicide, and the number of captured stones."""
+        """Return the board after the seat to move placed a stone (None for suicide), and the number of captures."""
         board = [list(rank) for rank in self.board]
         board[point[0]][point[1]] = self.to_move + 1
         dead: set[Point] = set()
@@ -163,7 +163,7 @@ class ReferenceGame:
         return max(-1.0, min(1.0, (scores[seat] - scores[1 - seat]) / self.size**2))
 
     def is_own_eye(self, point: Point) -> bool:
-        """Return whether an empty point is an own eye, which uniform playouts do not fill."""
+        """Return whether an empty point is an eye of the seat to move. Uniform playouts do not fill such eyes."""
         own = self.to_move + 1
         if any(self.board[r][f] != own for r, f in self.neighbours(point)):
             return False
@@ -177,7 +177,7 @@ class ReferenceGame:
         return self._alphazero(viewer) if kind == "alphazero" else self._standard(viewer)
 
     def _plane(self, marked) -> list[list[int]]:
-        """Return a plane that marks the points selected by a function, or is filled with a bool."""
+        """Return a plane: 1 at the points where the function `marked(rank, file)` is true, or `marked` everywhere."""
         pick = marked if callable(marked) else lambda r, f: marked
         return [[int(pick(r, f)) for f in range(self.size)] for r in range(self.size)]
 

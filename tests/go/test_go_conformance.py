@@ -24,6 +24,6 @@ def test_searches_of_go_pass():
         pytest.param("go:ko=situational,max_plies=80", marks=pytest.mark.exhaustive),
     ],
 )
-def test_other_options_pass_the_checks_of_their_own(spec):
-    """The checks of search and environments are left out, because they do not depend on the options."""
+def test_other_options_pass_the_checks_that_depend_on_options(spec):
+    """Only the checks of search and environments do not run, because they do not depend on these options."""
     check(spec, games=1, only=[name for name in CHECKS if name not in ("search", "one seat", "pettingzoo")])

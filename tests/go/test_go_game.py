@@ -7,18 +7,18 @@ import pickle
 
 import numpy as np
 import pytest
-from go.some_games import choose, drawn, play_all
+from go.go_helpers import choose, from_picture, play_all
 
-from ninetka_env.core.batch import advance, codes_of, make_endings, new_games
-from ninetka_env.core.chance import make_streams
+from ninetka_env.core.batch import make_outcomes, new_games, option_codes, step_with_autoreset
+from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import definition_of, load_variant
 from ninetka_env.games.go.definition import GO
 from ninetka_env.games.go.game import Game
-from ninetka_env.games.go.rules import record_type
+from ninetka_env.games.go.rules import state_dtype
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"size": 2}, "komi=7.0: expected a multiple of 0.5 from -4 to 4 on a board of size 2, such as komi=0"),
         ({"komi": 6.25}, "komi=6.25: expected a multiple of 0.5"),
@@ -39,18 +39,18 @@ from ninetka_env.games.go.rules import record_type
         ({"planes": "pgx"}, "planes='pgx': expected one of 'standard', 'alphazero'"),
     ],
 )
-def test_wrong_options_are_refused_by_name(options, told):
+def test_wrong_options_are_refused_by_name(options, message):
     with pytest.raises(ValueError) as error:  # noqa: PT011 (compared below)
         Game.new(**options)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_specs():
     variant = load_variant("go:komi=6.5,size=13,ko=situational,allow_resign=true")
     assert (variant.options["komi"], variant.num_actions, variant.sizes.planes) == (6.5, 171, (16, 13, 13))
-    assert variant.sizes.most_plies == 338
+    assert variant.sizes.max_plies == 338
     assert load_variant(variant.spec) == variant
-    assert load_variant("go:max_plies=100").sizes.most_plies == 100
+    assert load_variant("go:max_plies=100").sizes.max_plies == 100
     assert load_variant("go").spec == "go"
     with pytest.raises(ValueError, match="reward"):
         load_variant("go:reward=win")
@@ -60,7 +60,7 @@ def test_specs():
         load_variant("go:max_plies=many")
 
 
-def test_options_are_kept_in_the_record():
+def test_options_are_stored_in_the_state():
     options = {
         "komi": -3.5, "ko": "situational", "scoring": "territory", "handicap": 3, "max_plies": 99, "size": 9,
         "allow_resign": True, "planes": "alphazero",
@@ -71,42 +71,42 @@ def test_options_are_kept_in_the_record():
     assert set(options) == {option.name for option in GO.options}
 
 
-def test_record_types_are_of_go_alone_and_small():
+def test_state_dtypes_belong_to_go_and_are_small():
     for dtype in GO.dtypes:
         assert definition_of(dtype) is GO
     assert len(GO.dtypes) == 36
-    assert record_type(9).itemsize <= 1200
-    covered = sum(field[0].itemsize for field in record_type(9).fields.values())
-    assert covered == record_type(9).itemsize  # no holes
+    assert state_dtype(9).itemsize <= 1200
+    covered = sum(field[0].itemsize for field in state_dtype(9).fields.values())
+    assert covered == state_dtype(9).itemsize  # no holes
 
 
-def why(game, name):
+def illegal_reason(game, name):
     with pytest.raises(ValueError) as error:  # noqa: PT011 (compared by the caller)
         game.play(game.action_index(name))
     return str(error.value)
 
 
 def test_illegal_actions_name_point_and_reason():
-    game = drawn("3 X . . . . . . . .\n2 O X . . . . . . .\n1 . O X . . . . . .")
-    assert "action 9 (A2) is illegal for Black at ply 0: the point is occupied" in why(game, "A2")
+    game = from_picture("3 X . . . . . . . .\n2 O X . . . . . . .\n1 . O X . . . . . .")
+    assert "action 9 (A2) is illegal for Black at ply 0: the point is occupied" in illegal_reason(game, "A2")
     play_all(game, "A1")
-    assert "action 9 (A2) is illegal for White at ply 1: suicide" in why(game, "A2")
-    ko = drawn("2 X O . . . . . . .\n1 . X O . . . . . .", to_move=1)
+    assert "action 9 (A2) is illegal for White at ply 1: suicide" in illegal_reason(game, "A2")
+    ko = from_picture("2 X O . . . . . . .\n1 . X O . . . . . .", to_move=1)
     play_all(ko, "A1")
-    assert "action 1 (B1) is illegal for Black at ply 1: ko" in why(ko, "B1")
+    assert "action 1 (B1) is illegal for Black at ply 1: ko" in illegal_reason(ko, "B1")
     for action in (-1, 82, 1 << 40):
         with pytest.raises(ValueError, match=r"expected 0\.\.81"):
             ko.play(action)
     with pytest.raises(TypeError):
         ko.play(1.0)
     play_all(ko, "pass pass")
-    assert "over" in why(ko, "A9")
+    assert "over" in illegal_reason(ko, "A9")
 
 
 def test_an_illegal_action_changes_nothing():
     game = play_all(Game.new(ko="positional"), "E5")
     before = game.records.tobytes()
-    why(game, "E5")
+    illegal_reason(game, "E5")
     assert game.records.tobytes() == before
 
 
@@ -173,7 +173,7 @@ def test_text_of_a_position():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("go3", "go20", "go20: expected a size of 2 to 19"),
         ("go3", "chess", "word 1 of the position: expected go9"),
@@ -195,13 +195,13 @@ def test_text_of_a_position():
         (LINE, "", "word 1"),
     ],
 )
-def test_wrong_text_is_refused(old, new, told):
+def test_wrong_text_is_refused(old, new, message):
     with pytest.raises(ValueError) as error:  # noqa: PT011 (compared below)
         Game.from_text(LINE.replace(old, new))
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
-def test_boards_that_cannot_be_are_refused():
+def test_impossible_boards_are_refused():
     with pytest.raises(ValueError, match="A1: the chain there"):
         Game.from_board([[1, 1, 1]] * 3)
     with pytest.raises(ValueError, match="expected shape"):
@@ -234,21 +234,21 @@ def test_copies_and_pickles_are_equal_and_independent():
         assert twin != game
 
 
-def test_equal_positions_are_equal_however_they_came_about():
+def test_positions_reached_in_different_orders_are_equal():
     one, other = (play_all(Game.new(), moves) for moves in ("A1 J9 B1 H9 C3 G7", "B1 H9 A1 J9 C3 G7"))
     assert one == other
     assert one != play_all(Game.new(komi=6.5), "A1 J9 B1 H9 C3 G7")
-    assert one == play_all(Game.new(), "A1 J9 B1 G7 C3 H9")  # another last placement
+    assert one == play_all(Game.new(), "A1 J9 B1 G7 C3 H9")  # with another last placement
     assert one != play_all(Game.new(), "A1 J9 B1 H9 C3 G8")
     assert one != play_all(Game.new(), "A1 J9 B1 pass C3 pass")
     assert Game.new(size=3) != Game.new()
 
 
 def test_the_same_game_in_a_batch():
-    """A game that restarts in the state of a finished game keeps nothing of it."""
+    """A game that restarts in the memory of a finished game keeps none of its values."""
     variant = load_variant("go:max_plies=40,planes=alphazero")
     streams, rng = make_streams(0, 2), np.random.default_rng(0)
-    batch, endings, codes = new_games(variant, streams), make_endings(variant.dtype, 2), codes_of(variant, 2)
+    batch, endings, codes = new_games(variant, streams), make_outcomes(variant.dtype, 2), option_codes(variant, 2)
     assert endings.targets.shape == (2, 81)
     for _ in range(3):
         games = [Game.start(variant) for _ in range(2)]
@@ -257,13 +257,13 @@ def test_the_same_game_in_a_batch():
             actions = [choose(game, rng, passing=0.0) for game in games]
             for game, action in zip(games, actions, strict=True):
                 game.play(action)
-            advance(batch, np.array(actions), codes, streams, endings)
+            step_with_autoreset(batch, np.array(actions), codes, streams, endings)
         assert endings.winners.tolist() == [game.winner() for game in games]
         assert endings.scores.tolist() == [game.scores().tolist() for game in games]
         assert endings.targets.tolist() == [game.owners().ravel().tolist() for game in games]
 
 
-def test_a_position_may_have_other_options():
+def test_with_options_changes_the_options_of_a_position():
     game = play_all(Game.new(ko="positional", handicap=2, max_plies=50), "E5 D3 pass")
     other = game.with_options(komi=-1.5, scoring="document", allow_resign=True, planes="alphazero", max_plies=None)
     assert (other.komi, other.scoring, other.allow_resign, other.planes) == (-1.5, "document", True, "alphazero")
@@ -272,11 +272,11 @@ def test_a_position_may_have_other_options():
     assert other.with_options(**options) == game
     assert (game.with_options(max_plies=3).is_over, game.is_over) == (True, False)
     assert Game.new(size=2, komi=0).with_options(planes="alphazero").komi == 0
-    for options, told in (
+    for options, message in (
         ({"size": 9}, "size: expected none"),
         ({"ko": "simple"}, "ko: expected none"),
         ({"komi": 82}, "komi=82.0: expected a multiple of 0.5 from -81 to 81"),
         ({"scoring": "stones"}, "scoring='stones': expected one of 'area', 'document', 'territory'"),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             game.with_options(**options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from go.some_games import choose, drawn, observe, play_all, play_in_lock_step
+from go.go_helpers import choose, from_picture, observe, play_all, play_in_lock_step
 from numba import config
 
 from ninetka_env.games.go.game import Game
@@ -29,7 +29,7 @@ def test_lock_step_with_the_planes_of_the_reference(size, ko, planes):
     play_in_lock_step(options, size, check, every=1 + size // 3)
 
 
-def test_the_tables_of_planes_are_whole():
+def test_the_tables_of_planes_have_no_gaps():
     for table, count in zip((STANDARD, ALPHAZERO), PLANE_COUNTS, strict=True):
         firsts = [planes.first for planes in table]
         assert firsts == np.cumsum([0, *(planes.number for planes in table)])[:-1].tolist()
@@ -37,8 +37,8 @@ def test_the_tables_of_planes_are_whole():
     assert PLANE_COUNTS == (16, 17)
 
 
-def test_liberties_ko_and_the_last_placings():
-    game = play_all(drawn("3 . . . . . . . . .\n2 X O . . . . . . .\n1 . X O . . . . . .", to_move=1), "A1")
+def test_liberties_ko_and_the_last_placements():
+    game = play_all(from_picture("3 . . . . . . . . .\n2 X O . . . . . . .\n1 . X O . . . . . .", to_move=1), "A1")
     black = observe(game, 0)
     assert black[8].nonzero()[0].size == black[8, 0, 1] == 1
     assert not observe(game, 1)[8].any()
@@ -58,7 +58,7 @@ def test_filled_planes():
 
 
 @pytest.mark.parametrize("planes", PLANE_SETS)
-def test_symmetries_turn_the_planes(planes):
+def test_symmetries_permute_the_planes(planes):
     rng = np.random.default_rng(0)
     for k in range(8):
         game, image = Game.new(planes=planes), Game.new(planes=planes)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from go.some_games import drawn, play_all
+from go.go_helpers import from_picture, play_all
 
 from ninetka_env import go_v0
-from ninetka_env.api.screen import render_ansi, render_rgb, render_svg, svg_style
+from ninetka_env.api.rendering import render_ansi, render_rgb, render_svg, svg_style
 from ninetka_env.core.record import GameRecord
 from ninetka_env.games.go.diagram import make_diagram
 from ninetka_env.games.go.game import Game
@@ -19,7 +19,7 @@ KO = "2 X O . . . . . . .\n1 . X O . . . . . ."
 
 
 def pixel(pixels, name, size=9, right=0.0):
-    """Return the colour at a point in a picture with a height of 720 pixels."""
+    """Return a pixel's colour in a picture 720 pixels high: `right` line distances to the right of the point `name`."""
     game_point = Game.new().action_index(name)
     step = 8.5 / (size - 1)
     x, y = 1.25 + step * (game_point % 9 + right), 11 - 1.25 - step * (game_point // 9)
@@ -27,7 +27,7 @@ def pixel(pixels, name, size=9, right=0.0):
 
 
 def test_text_shows_stones_ko_and_the_last_turn():
-    game = play_all(drawn(KO, to_move=1), "A1")
+    game = play_all(from_picture(KO, to_move=1), "A1")
     lines = render_ansi(game, color=False).split("\n")
     assert lines[-2].startswith("  1 [○] x  ○  ·")
     assert "White  " in "".join(lines)
@@ -38,7 +38,7 @@ def test_text_shows_stones_ko_and_the_last_turn():
 
 
 def test_pixels():
-    pixels = render_rgb(play_all(drawn(KO, to_move=1), "A1"))
+    pixels = render_rgb(play_all(from_picture(KO, to_move=1), "A1"))
     assert (pixels.shape, pixels.dtype) == ((720, 1008, 3), np.uint8)
     assert pixel(pixels, "B2", right=0.2).min() > 180  # white stone
     assert pixel(pixels, "A2", right=0.2).max() < 90  # black stone
@@ -48,12 +48,12 @@ def test_pixels():
     assert red > blue + 100  # the last stone
 
 
-def test_whom_the_points_belong_to_is_drawn():
+def test_ownership_is_drawn():
     game = play_all(Game.new(), "E5")
     plain, owned = picture(game), picture(game, territory=True)
     assert pixel(owned, "A9").max() < 90 < pixel(plain, "A9", right=0.2).max()
-    surely = picture(game, ownership=np.full((9, 9), -1))
-    assert pixel(surely, "A9").min() > 180
+    certain = picture(game, ownership=np.full((9, 9), -1))
+    assert pixel(certain, "A9").min() > 180
     for wrong in (np.zeros(81), np.full((9, 9), 2), np.full((9, 9), np.nan)):
         with pytest.raises(ValueError, match=r"ownership: expected \(9, 9\) numbers of -1 to 1"):
             picture(game, ownership=wrong)
@@ -90,7 +90,7 @@ def record_of(moves, **options):
     return GameRecord.of([game.action_index(name) for name in moves.split()], "go", **options)
 
 
-def test_turns_on_taken_points_are_told_by_captions():
+def test_turns_on_taken_points_have_captions():
     """Every turn is either on the board or in a caption."""
     moves = "B1 A2 C2 B3 E5 C1 B2 A1 pass H8 B1 pass A1 pass"
     game = Game.new()
@@ -106,9 +106,9 @@ def test_turns_on_taken_points_are_told_by_captions():
     record = GameRecord.of(played, "go")
     diagram = make_diagram(record)
     shown = {int(number) for number in diagram.numbers.ravel()} - {0}
-    told = {int(caption.split()[0]) for caption in diagram.captions}
-    assert sorted(shown | told) == list(range(1, len(played) + 1))
-    assert not shown & told
+    captioned = {int(caption.split()[0]) for caption in diagram.captions}
+    assert sorted(shown | captioned) == list(range(1, len(played) + 1))
+    assert not shown & captioned
     for caption in diagram.captions:
         turn, what, *where = caption.split()
         assert what == "pass" or played[int(turn) - 1] == played[int(where[0]) - 1]

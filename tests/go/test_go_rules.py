@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from go.go_helpers import assert_equal, choose, from_picture, is_legal, play_all, play_in_lock_step, reference_of
 from go.reference import ReferenceGame
-from go.some_games import assert_equal, choose, drawn, is_legal, play_all, play_in_lock_step, reference_of
 from go.tiny import solve
 from numba import config
 
-from ninetka_env.core.chance import make_streams
 from ninetka_env.core.jit import jit
+from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.verbs import forced_action, is_over, playout, random_action, write_choices
 from ninetka_env.games.go.choices import is_eye
 from ninetka_env.games.go.game import Game
@@ -50,7 +50,7 @@ def label(options):
 
 @pytest.mark.parametrize("options", UNCOMPILED if config.DISABLE_JIT else COMPILED, ids=label)
 def test_lock_step_with_the_reference(options):
-    """Compilation takes ten seconds per dtype, so all sizes are tested only without the compiler."""
+    """With the compiler, only two sizes are tested, because compilation takes ten seconds per dtype."""
     points = options["size"] ** 2
     for seed in range(max(1, 30 // points)):
         play_in_lock_step(options, seed, assert_equal, every=1 + points // 16)
@@ -69,7 +69,7 @@ def test_the_rules_hold_with_bounds_checks_and_without_the_compiler(mode):
     here = Path(__file__).parent
     small = "lock_step_with and (3-area or 3-simple-standard)"
     which = {"NUMBA_BOUNDSCHECK": small, "NUMBA_DISABLE_JIT": "lock_step"}[mode]
-    wraps_around = "ignore:overflow encountered:RuntimeWarning:ninetka_env.core.chance"
+    wraps_around = "ignore:overflow encountered:RuntimeWarning:ninetka_env.core.random_streams"
     command = [sys.executable, "-m", "pytest", "-qx", "-o", "addopts=", "-p", "no:cacheprovider", "--noconftest"]
     path = os.pathsep.join([str(here.parents[1]), str(here.parent), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
@@ -94,7 +94,7 @@ KO = """
 
 @pytest.mark.parametrize("ko", KO_RULES)
 def test_a_stone_taken_in_a_ko_may_not_be_taken_back_at_once(ko):
-    game = play_all(drawn(KO, ko=ko), "E5")
+    game = play_all(from_picture(KO, ko=ko), "E5")
     assert game.captured().tolist() == [1, 0]
     assert not is_legal(game, "D5")
     assert [point_name(point, 9) for point in game.ko_points()] == ["D5"]
@@ -104,12 +104,12 @@ def test_a_stone_taken_in_a_ko_may_not_be_taken_back_at_once(ko):
 
 
 def test_a_pass_lifts_the_ko():
-    assert is_legal(play_all(drawn(KO), "E5 pass A1"), "D5")
-    assert play_all(drawn(KO), "E5 pass pass").is_over
+    assert is_legal(play_all(from_picture(KO), "E5 pass A1"), "D5")
+    assert play_all(from_picture(KO), "E5 pass pass").is_over
 
 
 def test_snapback_is_no_ko():
-    game = drawn("""
+    game = from_picture("""
 3 X X X . . . . . .
 2 O O O X . . . . .
 1 . . O X . . . . .
@@ -136,7 +136,7 @@ SUICIDE = """
 
 
 def test_suicide_of_one_and_of_several_stones():
-    black, white = drawn(SUICIDE), drawn(SUICIDE, to_move=1)
+    black, white = from_picture(SUICIDE), from_picture(SUICIDE, to_move=1)
     assert not is_legal(black, "A9")
     assert not is_legal(black, "B1")
     assert is_legal(white, "A9")
@@ -145,7 +145,7 @@ def test_suicide_of_one_and_of_several_stones():
 
 
 def test_captures_come_before_suicide_and_take_two_chains():
-    game = play_all(drawn("3 X . . . . . . . .\n2 O X . . . . . . .\n1 . O X . . . . . ."), "A1")
+    game = play_all(from_picture("3 X . . . . . . . .\n2 O X . . . . . . .\n1 . O X . . . . . ."), "A1")
     assert game.captured().tolist() == [2, 0]
     assert game.ko_points().size == 0
     assert not is_legal(game, "A2")
@@ -153,7 +153,7 @@ def test_captures_come_before_suicide_and_take_two_chains():
 
 
 def test_seki():
-    game = drawn("3 X X X X X X X X X\n2 O O O O O O O O X\n1 O . X X X X . O X", komi=7)
+    game = from_picture("3 X X X X X X X X X\n2 O O O O O O O O X\n1 O . X X X X . O X", komi=7)
     play_all(game, "pass pass")
     assert game.is_over
     assert game.scores().tolist() == [69, 17]
@@ -175,8 +175,8 @@ TRIPLE_KO = """
 ROUND = "C9 B1 H1 B9 C1 G1"
 
 
-def test_triple_ko_goes_on_until_the_limit():
-    game = drawn(TRIPLE_KO, max_plies=36)
+def test_triple_ko_repeats_until_the_limit():
+    game = from_picture(TRIPLE_KO, max_plies=36)
     before = game.board.copy()
     for lap in range(6):
         assert not game.is_over
@@ -188,7 +188,7 @@ def test_triple_ko_goes_on_until_the_limit():
 
 @pytest.mark.parametrize("ko", KO_RULES[1:])
 def test_superko_ends_the_triple_ko(ko):
-    game = play_all(drawn(TRIPLE_KO, ko=ko), ROUND[:-3])
+    game = play_all(from_picture(TRIPLE_KO, ko=ko), ROUND[:-3])
     assert not is_legal(game, "G1")
     assert is_legal(game, "pass")
     with pytest.raises(ValueError, match="superko"):
@@ -196,9 +196,9 @@ def test_superko_ends_the_triple_ko(ko):
 
 
 @pytest.mark.parametrize("ko", KO_RULES)
-def test_sending_two_returning_one(ko):
-    """Black sends a second stone, White captures both, Black recaptures one: an earlier board, after Black's move."""
-    game = drawn("3 O O O . . . . . .\n2 X X O O . . . . .\n1 . X X O . . . . .", to_move=1, ko=ko)
+def test_captures_and_a_pass_match_the_reference(ko):
+    """White captures four stones, then one stone, and Black passes. Moves that have become illegal are skipped."""
+    game = from_picture("3 O O O . . . . . .\n2 X X O O . . . . .\n1 . X X O . . . . .", to_move=1, ko=ko)
     reference = reference_of(game)
     for name in ("A1", "A2", "B2", "pass", "A1", "B1", "A2"):
         if is_legal(game, name):
@@ -262,13 +262,13 @@ def test_handicap_stones_are_on_the_board_and_white_moves_first(stones, points):
 
 
 def test_the_values_of_tiny_boards():
-    """The values are computed by backward induction and depend on the limit of plies."""
+    """The values are computed by backward induction and depend on the maximum number of plies."""
     small, larger = solve(2, 15), solve(3, 16)
     assert [small.value(plies) for plies in range(12, 16)] == [0, 1, 0, 1]
     assert [larger.value(plies) for plies in (8, 13, 14, 15, 16)] == [1, 9, 9, 9, 9]
 
 
-def test_play_without_a_mistake_earns_the_value_of_the_tiny_board():
+def test_perfect_play_reaches_the_value_of_the_tiny_board():
     rng, solution = np.random.default_rng(0), solve(3, 16)
     for seed in range(20):
         game, perfect = Game.new(size=3, komi=0, max_plies=16), seed % 3
@@ -310,7 +310,7 @@ def _eye(games, point):
 
 
 def some_positions(count=40, **options):
-    """Yield positions of random games, each with its reference."""
+    """Yield positions of random games, each with the same game in the slow reference."""
     rng = np.random.default_rng(5)
     while count:
         game, reference = Game.new(**options), ReferenceGame(**options)
@@ -332,7 +332,7 @@ def test_choices_are_the_legal_actions():
         assert (words >= 0).all()
 
 
-def test_resigning_is_no_choice_but_an_action():
+def test_resigning_is_legal_but_not_among_the_choices():
     game, words = Game.new(allow_resign=True), np.zeros(2, np.int64)
     _choices(game.records, words)
     assert words[1] >> (82 - 63) == 0
@@ -348,7 +348,7 @@ def test_random_actions_are_uniform_and_change_nothing():
     assert game.records.tobytes() == before
 
 
-def test_eyes_are_those_of_the_reference():
+def test_eyes_match_the_reference():
     seen = 0
     for game, reference in some_positions():
         for point in np.flatnonzero(game.board.ravel() == 0):
@@ -374,8 +374,8 @@ def test_playouts_end_by_two_passes_when_only_eyes_are_left(ko):
     assert 95 < np.mean(lengths) < 130
 
 
-def test_playouts_choose_uniformly_from_what_they_may_place():
-    """On an empty 3 x 3 board, the first two plies of a playout reject no point."""
+def test_playouts_place_uniformly():
+    """The first two placements on 3 x 3 are every ordered pair of different points equally often."""
     streams, counts = make_streams(4), np.zeros((9, 9))
     for _ in range(7200):
         game = Game.new(size=3, max_plies=2)
@@ -403,14 +403,14 @@ def test_symmetries_commute_with_the_rules():
         assert image.is_over
 
 
-def test_what_is_kept_for_speed_follows_from_the_board():
+def test_derived_fields_follow_from_the_board():
     for game, _ in some_positions(20):
         record = game.records[0]
         empty = np.flatnonzero(game.board.ravel() == 0)
         assert sorted(record["empty"][: record["num_empty"]].tolist()) == empty.tolist()
-        assert all(record["empty"][record["place"][point]] == point for point in empty)
+        assert all(record["empty"][record["empty_index"][point]] == point for point in empty)
         rebuilt = Game.from_board(game.board).records[0]
-        assert rebuilt["crowd"].tolist() == record["crowd"].tolist()
+        assert rebuilt["occupied_sides"].tolist() == record["occupied_sides"].tolist()
         for head in {*record["chain"][np.flatnonzero(game.board)].tolist()}:
             chain = np.flatnonzero(record["chain"] == head)
             other = rebuilt["chain"][head]

@@ -1,4 +1,4 @@
-"""Go in the Smart Game Format: written files are read back, also by sgfmill; files of other programs; invalid files."""
+"""Go in the Smart Game Format: round trips, sgfmill, files of other programs, invalid files."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import io
 
 import numpy as np
 import pytest
-from go.some_games import choose
+from go.go_helpers import choose
 from hypothesis import given
 from hypothesis import strategies as st
 from sgfmill import sgf, sgf_moves
 
-from ninetka_env.api.record_files import check_form, find_record, read_records, write_records
+from ninetka_env.api.record_files import check_format, find_record, read_records, write_records
 from ninetka_env.core import sgf as core_sgf
 from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import load_variant
-from ninetka_env.core.sgf import DEEPEST, MOST_BYTES, read_sgf, sgf_text
+from ninetka_env.core.sgf import MAX_BYTES, MAX_DEPTH, read_sgf, sgf_text
 from ninetka_env.games.go.sgf import from_sgf, to_sgf
 
 TAGS = {"black": "mcts:simulations=[1]", "white": "a\\b", "date": "2023-04-01", "black_rank": "3d", "seed": "7"}
 
 
-def a_record(spec, seed=0, plies=1024, event=None):
+def make_record(spec, seed=0, plies=1024, event=None):
     """Return the record of a random game of at most `plies` plies; `event` may end it."""
     variant, rng = load_variant(spec), np.random.default_rng(seed)
     game, actions = variant.game_class.start(variant), []
@@ -39,12 +39,12 @@ def read(text):
 
 
 RECORDS = [
-    a_record("go"),
-    a_record("go:ko=situational,scoring=document,komi=-3.5,max_plies=50,planes=alphazero"),
-    a_record("go:handicap=4,allow_resign=true", 8),
-    a_record("go:scoring=territory", plies=20, event=Event("resigned", 0)),
-    a_record("go", plies=21, event=Event("time", 1)),
-    a_record("go", plies=0, event=Event("left", 1)),
+    make_record("go"),
+    make_record("go:ko=situational,scoring=document,komi=-3.5,max_plies=50,planes=alphazero"),
+    make_record("go:handicap=4,allow_resign=true", 8),
+    make_record("go:scoring=territory", plies=20, event=Event("resigned", 0)),
+    make_record("go", plies=21, event=Event("time", 1)),
+    make_record("go", plies=0, event=Event("left", 1)),
 ]
 
 
@@ -79,18 +79,21 @@ def test_files_hold_several_games(tmp_path):
         write_records(path, RECORDS, append=True)
 
 
-def test_a_file_may_be_as_long_as_it_likes_if_no_game_is(monkeypatch):
-    """A chunk of the file may end anywhere: in a value, between a parenthesis and its node, or outside of a game."""
+def test_only_the_length_of_a_game_is_limited(monkeypatch):
+    """A file may be longer than a game may be, because it is read in chunks.
+
+    A chunk may end anywhere: in a value, between a parenthesis and its node, or outside of a game.
+    """
     texts = [sgf_text(record) for record in RECORDS]
     odd = ["(;SZ[9]C[:) (; \\\\] [];B[aa](;W[bb]C[\\\\](;B[cc]))(;W[dd]))", "(\n ;SZ[9]C[\\]];B[aa])"]
     data = " ] talk :( of (games) ".join([*odd, *texts, *odd, ""]).encode()
     expected = [*map(read, odd), *RECORDS, *map(read, odd)]
     longest = max(map(len, texts))
     assert len(data) > 2 * longest
-    for most in (longest + 22, longest + 23, longest + 30, longest + 101):
-        monkeypatch.setattr(core_sgf, "MOST_BYTES", most)
+    for limit in (longest + 22, longest + 23, longest + 30, longest + 101):
+        monkeypatch.setattr(core_sgf, "MAX_BYTES", limit)
         assert list(read_sgf(io.BytesIO(data))) == expected
-    monkeypatch.setattr(core_sgf, "MOST_BYTES", longest)
+    monkeypatch.setattr(core_sgf, "MAX_BYTES", longest)
     with pytest.raises(ValueError, match=rf"game [0-9]+: expected at most {longest} bytes"):
         list(read_sgf(data))
 
@@ -104,11 +107,11 @@ def test_endless_files_are_refused():
         next(read_sgf(Endless()))
 
 
-def test_boards_that_files_do_not_hold_are_refused_before_a_match(tmp_path):
-    check_form(tmp_path / "games.sgf", load_variant("go:size=5"))
-    check_form(tmp_path / "games.txt", load_variant("go:size=3"))
+def test_sizes_that_sgf_cannot_hold_are_refused_before_a_match(tmp_path):
+    check_format(tmp_path / "games.sgf", load_variant("go:size=5"))
+    check_format(tmp_path / "games.txt", load_variant("go:size=3"))
     with pytest.raises(ValueError, match="SGF holds boards of 5 to 19, not size 3"):
-        check_form(tmp_path / "games.sgf", load_variant("go:size=3"))
+        check_format(tmp_path / "games.sgf", load_variant("go:size=3"))
 
 
 def test_other_games_have_no_sgf(tmp_path):
@@ -139,7 +142,7 @@ def test_the_main_line_of_a_game_with_variations():
     assert (record.winner, final.komi, final.is_over) == (UNFINISHED, 6.5, False)
 
 
-def test_rules_and_results_of_others():
+def test_rules_and_results_of_other_programs():
     text = "(;SZ[9]RU[Japanese]KM[6.50]RE[W+12.5]PB[\u00e9]BR[5k];B[ee];W[gc];B[];W[];B[])"
     record = read(text)
     assert record.final().scoring == "territory"
@@ -152,8 +155,8 @@ def test_rules_and_results_of_others():
     void = read("(;SZ[9]RE[Void];B[ee])")
     assert (void.stated, void.winner, void.tags) == ("Void", UNFINISHED, {})
     assert read("(;SZ[9]KM[]RU[]RE[]HA[]BR[9p])").final().komi == 0
-    odd = read("(;SZ[9]GC[told: W+5];B[ee])")
-    assert read(sgf_text(odd)).tags == odd.tags == {"told": "W+5"}
+    odd = read("(;SZ[9]GC[stated: W+5];B[ee])")
+    assert read(sgf_text(odd)).tags == odd.tags == {"stated": "W+5"}
     assert (odd.winner, "RE[?]" in sgf_text(odd)) == (UNFINISHED, True)
 
 
@@ -181,7 +184,7 @@ def test_any_rank_that_is_written_is_read_back_on_one_line(rank):
     assert read(sgf_text(record)).tags == {"black_rank": " ".join(printable.split())}
 
 
-def test_tags_are_cut_to_what_a_line_of_text_holds(tmp_path):
+def test_long_tags_are_truncated(tmp_path):
     record = read(f"(;SZ[9]BR[{'x' * 5000}]WR[{'x' * 4031} yyy]GC[{'k' * 32}: {'z' * 5000}];B[];W[])")
     assert {key: len(text) for key, text in record.tags.items()} == {
         "black_rank": 4032,
@@ -192,7 +195,7 @@ def test_tags_are_cut_to_what_a_line_of_text_holds(tmp_path):
     assert list(read_records(tmp_path / "games.txt")) == [record]
 
 
-def test_a_result_with_odd_signs_is_read_as_it_is_written():
+def test_a_result_with_a_control_character_survives_a_round_trip():
     record = next(read_sgf(b"(;GM[1]FF[4]SZ[5]KM[6.5]RE[B+\0R];B[aa];W[bb])"))
     assert next(read_sgf(sgf_text(record).encode())) == record
     resigning = next(read_sgf(b"(;GM[1]SZ[5]NK[resign=True]RE[B+\0R];B[aa])"))  # with `allow_resign`
@@ -206,7 +209,7 @@ def test_setup(tmp_path):
     assert (start.to_move, final.board[6, 2]) == (1, 2)
     assert read(sgf_text(record)).final() == final
     handicap = read("(;SZ[9]HA[2]AB[gc][cg];W[ee])")
-    assert (handicap.variant.options["handicap"], handicap.begin) == (2, None)
+    assert (handicap.variant.options["handicap"], handicap.start_position) == (2, None)
     other = read("(;SZ[9]HA[2]AB[gc][cc];W[ee])")
     assert (other.variant.options["handicap"], other.start().to_move) == (0, 1)
     with pytest.raises(ValueError, match="set up"):
@@ -216,7 +219,7 @@ def test_setup(tmp_path):
 def test_two_turns_of_one_colour():
     with pytest.warns(UserWarning, match="game 1: the turn before move 2 is left out, and not played"):
         record = read("(;SZ[9];B[ee];B[gc];W[cc])")
-    assert record.handed == (1,)
+    assert record.skipped_turns == (1,)
     assert record.final().ply == 3
     assert [game.to_move for game in record.replay()] == [0, 1, 1, 0]
     with pytest.warns(UserWarning, match="game 1"):
@@ -224,7 +227,7 @@ def test_two_turns_of_one_colour():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "not a valid SGF game"),
         ("(;B[aa]", "not a valid SGF game: .*unexpected end"),
@@ -257,24 +260,24 @@ def test_two_turns_of_one_colour():
         ("(;SZ[9];B[ab];W[ee];B[ba];W[aa])", r"move 4: action 72 \(A9\) is illegal for White at ply 3: suicide"),
         ("(;SZ[9])(;SZ[9];B[aa];W[aa])", "game 2: move 2"),
         ("(;SZ[9])(;SZ[9];B[aa]", "game 2: not a valid SGF game: unexpected end"),
-        ("(;" * (DEEPEST + 1), "game 1: expected variations nested at most 1000 deep"),
-        ("x" * (MOST_BYTES + 1), "at most 1000000 bytes"),
+        ("(;" * (MAX_DEPTH + 1), "game 1: expected variations nested at most 1000 deep"),
+        ("x" * (MAX_BYTES + 1), "at most 1000000 bytes"),
     ],
 )
-def test_what_is_wrong_is_named(text, told):
-    with pytest.raises(ValueError, match=told) as error:
+def test_the_error_names_what_is_wrong(text, message):
+    with pytest.raises(ValueError, match=message) as error:
         list(read_sgf(text.encode()))
     assert len(str(error.value)) < 400
 
 
-def test_a_file_that_is_wrong_is_named(tmp_path):
+def test_the_error_names_the_file(tmp_path):
     path = tmp_path / "bad.sgf"
     path.write_text("(;SZ[9];B[aa];W[aa])", encoding="utf-8")
     with pytest.raises(ValueError, match=r"bad\.sgf: game 1: move 2: action 72"):
         find_record(path)
 
 
-def test_games_longer_than_usual_are_read():
+def test_games_longer_than_the_default_limit_are_read():
     """The game is longer than the default limit of plies, because captures free points for more stones."""
     variant, rng = load_variant("go:size=5,max_plies=90"), np.random.default_rng(0)
     game, moves = variant.game_class.start(variant), ""

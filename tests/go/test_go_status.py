@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from ninetka_agents.go.status import agreed_result, find_statuses, without
+from ninetka_agents.go.status import agreed_result, find_statuses, remove_chains
 from ninetka_env.games.go.game import Game
 
 ONE_STONE = """
@@ -137,8 +137,8 @@ SEKIS = {
         "",
     ),
 }
-"""Positions, stones in seki and dead stones: GNU Go's regression/games/seki_exotics/seki1.sgf, seki2.sgf and seki3.sgf
-with the `final_status_list` of GNU Go, and Little Go's seki-9b.sgf."""
+"""Maps a name to a position, its stones in seki and its dead stones. Sources: seki1.sgf, seki2.sgf and seki3.sgf in GNU
+Go's regression/games/seki_exotics, with GNU Go's `final_status_list`; and Little Go's seki-9b.sgf."""
 
 FINISHED = [
     pytest.param(
@@ -223,8 +223,8 @@ FINISHED = [
         id="9x9-4.sgf of GNU Go",
     ),
 ]
-"""Results, komi, scoring and moves of real games from their files, `tt` for a pass; `benchmarks/dead_stones.py` names
-the collections. Without removal of dead stones, the other seat would win each of these games."""
+"""Results, komi, scoring and moves of real games, taken from their files; `tt` is a pass. `benchmarks/dead_stones.py`
+names the collections. If all stones were counted as alive, the other seat would win each of these games."""
 
 
 def position(text: str, **options: object) -> Game:
@@ -284,7 +284,7 @@ def test_results_of_finished_games(result, komi, scoring, moves, seed):
     assert agreed_result(game, seed) == result
 
 
-def test_each_stone_has_one_status_whatever_the_position():
+def test_each_stone_of_a_random_position_has_one_status():
     rng = random.Random(12)
     for number in range(40):
         size = (2, 3, 5, 7, 9, 19)[number % 6]
@@ -299,6 +299,6 @@ def test_each_stone_has_one_status_whatever_the_position():
         assert sorted(point for chain in chains for point in chain) == np.flatnonzero(game.board).tolist()
         assert find_statuses(game, number) == found
         assert str(game) == before
-        cleared = without(game, found.dead)
+        cleared = remove_chains(game, found.dead)
         assert np.count_nonzero(cleared.board) == sum(map(len, found.alive + found.seki))
         assert agreed_result(game, number)[0] in "BW0"

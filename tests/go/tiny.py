@@ -1,4 +1,4 @@
-"""Exact values of Go on tiny boards: every position is solved by backward induction over the remaining plies.
+"""Exact values of tiny Go boards: every position is solved by backward induction over the remaining plies.
 
 Simple ko, komi 0, area scoring. Written from the specification alone, without code of the package.
 
@@ -18,9 +18,9 @@ Cells = tuple[int, ...]
 Position = tuple[Cells, int]
 
 
-def solve(size: int, most_plies: int) -> Solution:
-    """Solve a board size for every number of remaining plies up to `most_plies`; this takes seconds on 3 x 3."""
-    return _board(size).solve(most_plies)
+def solve(size: int, max_plies: int) -> ExactValues:
+    """Solve a board size for every number of remaining plies up to `max_plies`. On 3 x 3 this takes seconds."""
+    return _board(size).solve(max_plies)
 
 
 @functools.cache
@@ -70,7 +70,7 @@ class Board:
         return found, around
 
     def place(self, cells: Cells, point: int) -> Position | None:
-        """Return the position after a stone of the player to move; None if the point is occupied or it is suicide."""
+        """Return the position after the player to move places a stone; None if the point is occupied or for suicide."""
         if cells[point]:
             return None
         board, dead = list(cells), set()
@@ -95,18 +95,20 @@ class Board:
             total += (around == {1}) - (around == {2})
         return total
 
-    def solve(self, most_plies: int) -> Solution:
+    def solve(self, max_plies: int) -> ExactValues:
         """Compute the value of every position for the player to move, for each number of remaining plies."""
         values = [np.stack([self.scores, self.scores])]
-        for _ in range(most_plies):
+        for _ in range(max_plies):
             values.append(self._one_more(values[-1]))
-        return Solution(self, values)
+        return ExactValues(self, values)
 
     def action_values(self, later: npt.NDArray[np.int64], passed: int) -> npt.NDArray[np.int64]:
-        """Return the value of each action, (positions, points + 1), given all values with one ply less.
+        """Return the value of each action in each position, (positions, points + 1), from the values for one ply less.
+
+        The value of an illegal action is lower than that of all legal actions.
 
         Args:
-            later: (2, positions): the values if the previous turn was not a pass, and if it was a pass.
+            later: (2, positions) values for one ply less: row 0 after a placement, row 1 after a pass.
             passed: whether the previous turn was a pass, so that another pass ends the game.
         """
         worth = np.where(self.after < 0, -self.points - 1, -later[0][self.after])
@@ -117,7 +119,7 @@ class Board:
         return np.stack([self.action_values(later, passed).max(axis=1) for passed in range(2)])
 
 
-class Solution:
+class ExactValues:
     """The values of all positions of a board, computed by `solve`."""
 
     def __init__(self, board: Board, values: list[npt.NDArray[np.int64]]) -> None:
@@ -144,5 +146,5 @@ class Solution:
 
 
 def swapped(cells: list[int] | Cells) -> Cells:
-    """Return the board with the colours of all stones changed."""
+    """Return the board with the colours of all stones swapped."""
     return tuple((0, 2, 1)[cell] for cell in cells)

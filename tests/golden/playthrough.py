@@ -6,7 +6,7 @@ new stage and at the end.
 
     12. 46 = C7               the twelfth action is 46, named C7; passes count
     ply: 12                   `Game.ply`
-    to_move: 0                a seat; so are `winner` (by the current board) and `passed` (skipped after this action)
+    to_move: 0                a seat; so are `winner` (of the current board) and `passed` (skipped after this action)
     stage: placement
     legal: 1-9 11 21-22       legal actions of the seat to move
     mask: 5a0e...             digest of the action mask of the seat to move; the masks of other seats are empty
@@ -19,9 +19,9 @@ new stage and at the end.
 
 A digest is BLAKE2b with 8 bytes of the int8 values. `-` means an empty list.
 
-The facts are reported by *faces*: the file itself, the package's interfaces to a game, and the game's slow reference.
-The faces play in lock-step and must agree. To check a file, the game is played with the file as one of the faces; to
-write a file, it is played without. This module is independent of the games and the package.
+The facts are reported by *views*: the file itself, the package's interfaces to a game, and the game's slow reference.
+The views play in lock-step and must agree. To check a file, the game is played with the file as one of the views; to
+write a file, it is played without the file. This module is independent of the games and the package.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from typing import Any
 import numpy as np
 
 Words = Sequence[str | None]
-"""The words of a fact; None for a word that a face does not know."""
+"""The words of a fact; None for a word that a view does not know."""
 Facts = dict[str, Words]
 
 
 class DifferenceError(AssertionError):
-    """Raised if faces report different facts."""
+    """Raised if views report different facts."""
 
 
 # Facts as words
@@ -51,7 +51,7 @@ def digest(numbers: Any) -> str:
     return hashlib.blake2b(np.ascontiguousarray(numbers, np.int8).tobytes(), digest_size=8).hexdigest()
 
 
-def ranges(numbers: Iterable[int]) -> list[str]:
+def format_ranges(numbers: Iterable[int]) -> list[str]:
     """Format increasing numbers; runs of consecutive numbers become `first-last`."""
     runs: list[list[int]] = []
     for number in map(int, numbers):
@@ -62,8 +62,8 @@ def ranges(numbers: Iterable[int]) -> list[str]:
     return [str(first) if first == last else f"{first}-{last}" for first, last in runs]
 
 
-def numbers_of(words: Words) -> list[int]:
-    """Parse the output of `ranges`."""
+def parse_ranges(words: Words) -> list[int]:
+    """Parse the output of `format_ranges`."""
     numbers: list[int] = []
     for word in words:
         first, _, last = str(word).partition("-")
@@ -71,45 +71,45 @@ def numbers_of(words: Words) -> list[int]:
     return numbers
 
 
-def amounts(numbers: Iterable[float]) -> list[str]:
+def format_amounts(numbers: Iterable[float]) -> list[str]:
     """Format scores or rewards with the precision of float32."""
     return [str(np.float32(number) + np.float32(0)).removesuffix(".0") for number in numbers]  # + 0 turns -0 into 0
 
 
-def integers(numbers: Iterable[int]) -> list[str]:
+def format_integers(numbers: Iterable[int]) -> list[str]:
     return [str(int(number)) for number in numbers]
 
 
-WORDING: dict[str, Callable[[Any], Words]] = {
-    "ply": lambda ply: integers([ply]),
-    "to_move": lambda seat: integers([seat]),
-    "passed": lambda seats: integers(sorted(seats)),
+FORMATTERS: dict[str, Callable[[Any], Words]] = {
+    "ply": lambda ply: format_integers([ply]),
+    "to_move": lambda seat: format_integers([seat]),
+    "passed": lambda seats: format_integers(sorted(seats)),
     "stage": lambda name: [name],
-    "legal": ranges,
+    "legal": format_ranges,
     "mask": lambda mask: [digest(mask)],
     "planes": lambda views: [None if planes is None else digest(planes) for planes in views],
-    "scores": amounts,
-    "winner": lambda seat: integers([seat]),
-    "win": amounts,
-    "score": amounts,
+    "scores": format_amounts,
+    "winner": lambda seat: format_integers([seat]),
+    "win": format_amounts,
+    "score": format_amounts,
     "over": lambda ends: ["yes" if end else "no" for end in ends],
 }
 """Functions that format each fact, in the order of the lines of a block."""
 
 
-def tell(**facts: Any) -> Facts:
-    """Return the given facts as words, in the order of `WORDING`."""
-    assert not facts.keys() - WORDING.keys()
-    return {name: wording(facts[name]) for name, wording in WORDING.items() if name in facts}
+def to_facts(**facts: Any) -> Facts:
+    """Return the given facts as words, in the order of `FORMATTERS`."""
+    assert not facts.keys() - FORMATTERS.keys()
+    return {name: formatter(facts[name]) for name, formatter in FORMATTERS.items() if name in facts}
 
 
-class Face:
-    """Base class of the faces: plays a game and reports facts about its position."""
+class View:
+    """Base class of the views: plays a game and reports facts about its position."""
 
     name: str
 
-    def tell(self) -> Facts:
-        """Return the facts of the current position that this face knows."""
+    def facts(self) -> Facts:
+        """Return the facts of the current position that this view knows."""
         raise NotImplementedError
 
     def play(self, action: int) -> None:
@@ -117,85 +117,88 @@ class Face:
         raise NotImplementedError
 
     def position(self) -> list[str] | None:
-        """Return the lines of the drawn position; None if this face cannot draw it."""
+        """Return the lines of the drawn position; None if this view cannot draw it."""
         return None
 
     def action_name(self, action: int) -> str | None:
-        """Return the name of a legal action; None if this face does not know it."""
+        """Return the name of a legal action; None if this view does not know it."""
         return None
 
-    def at(self, fact: str) -> str:
-        """Return where the face reports a fact, for error messages."""
+    def location(self, fact: str) -> str:
+        """Return where the view reports a fact, for error messages."""
         return self.name
 
 
 # Playing in lock-step
 
 
-def write(header: Mapping[str, Any], faces: Sequence[Face], choose: Callable[[list[int]], int]) -> str:
+def write_playthrough(header: Mapping[str, Any], views: Sequence[View], choose: Callable[[list[int]], int]) -> str:
     """Play a game to its end and return its playthrough.
 
     Args:
         header: fields of the header, by name.
-        faces: the faces; together they must know every fact.
+        views: the views; together they must know every fact.
         choose: called with the legal actions; returns the next action.
 
     Raises:
-        DifferenceError: if faces disagree; names the first such fact and what each face reports.
+        DifferenceError: if views disagree; names the first such fact and what each view reports.
     """
     lines = [f"{name}: {value}" for name, value in header.items()]
     before: Facts = {}
     count, title = 0, "start"
     while True:
-        facts = agreed(title, {face: face.tell() for face in faces})
-        assert list(facts) == list(WORDING), "no face reports some of the facts"
+        facts = merge_facts(title, {view: view.facts() for view in views})
+        assert list(facts) == list(FORMATTERS), "no view reports some of the facts"
         lines += ["", title]
-        lines += [f"{name}: {_shown(words)}" for name, words in facts.items() if words != before.get(name)]
-        over = "no" not in facts["over"]
-        if over or facts["stage"] != before.get("stage"):
-            drawn = agreed(title, {face: {"position": face.position() or [None]} for face in faces})["position"]
+        lines += [f"{name}: {_join_words(words)}" for name, words in facts.items() if words != before.get(name)]
+        finished = "no" not in facts["over"]
+        if finished or facts["stage"] != before.get("stage"):
+            drawn = merge_facts(title, {view: {"position": view.position() or [None]} for view in views})["position"]
             lines += [f"| {line}".rstrip() for line in drawn]
-        if over:
+        if finished:
             return "\n".join([*lines, ""])
-        action = choose(numbers_of(facts["legal"]))
+        action = choose(parse_ranges(facts["legal"]))
         count, before = count + 1, facts
-        told = {face: {"action": [face.action_name(action)]} for face in faces}
-        title = f"{count}. {action} = {agreed(title, told)['action'][0]}"
-        for face in faces:
-            face.play(action)
+        names = {view: {"action": [view.action_name(action)]} for view in views}
+        title = f"{count}. {action} = {merge_facts(title, names)['action'][0]}"
+        for view in views:
+            view.play(action)
 
 
-def agreed(where: str, told: Mapping[Face, Facts]) -> Facts:
-    """Merge the facts of all faces, in the order of `WORDING`; raise `DifferenceError` if they disagree."""
+def merge_facts(where: str, by_view: Mapping[View, Facts]) -> Facts:
+    """Merge the facts of all views, in the order of `FORMATTERS`; raise `DifferenceError` if they disagree."""
     facts: Facts = {}
-    teller: dict[str, Face] = {}
-    for face, theirs in told.items():
+    sources: dict[str, View] = {}
+    for view, theirs in by_view.items():
         for name, words in theirs.items():
             known = facts.get(name)
             if known is None or known == [None]:
-                facts[name], teller[name] = words, face
+                facts[name], sources[name] = words, view
             elif words != [None]:
-                facts[name] = _agreed_words(where, name, known, words, teller[name], face)
-    return {name: facts[name] for name in [*WORDING, *facts] if name in facts}
+                facts[name] = _merge_words(where, name, known, words, sources[name], view)
+    return {name: facts[name] for name in [*FORMATTERS, *facts] if name in facts}
 
 
-def _agreed_words(where: str, name: str, known: Words, words: Words, first: Face, other: Face) -> Words:
+def _merge_words(where: str, name: str, known: Words, words: Words, first: View, other: View) -> Words:
     differ = any(a != b for a, b in zip(known, words, strict=False) if a is not None and b is not None)
     if differ or len(known) != len(words):
         end = "\n        " if name == "position" else " "
-        told = [f"\n    {face.at(name)}:{end}{_shown(said, end)}" for face, said in ((first, known), (other, words))]
-        raise DifferenceError(f"{name} after {where!r}{''.join(told)}")
+        reports = [
+            f"\n    {view.location(name)}:{end}{_join_words(reported, end)}"
+            for view, reported in ((first, known), (other, words))
+        ]
+        raise DifferenceError(f"{name} after {where!r}{''.join(reports)}")
     return [b if a is None else a for a, b in zip(known, words, strict=True)]
 
 
-def _shown(words: Words, between: str = " ") -> str:
+def _join_words(words: Words, between: str = " ") -> str:
     return between.join("?" if word is None else word for word in words) or "-"
 
 
 # Files
 
 
-class File(Face):
+class FileView(View):
     """A playthrough file."""
 
     def __init__(self, path: Path) -> None:
@@ -216,7 +219,7 @@ class File(Face):
                 fact, words = line.split(": ", 1)
                 self._facts[fact], self._lines[fact] = [] if words == "-" else words.split(), number
 
-    def tell(self) -> Facts:
+    def facts(self) -> Facts:
         return dict(self._facts)
 
     def position(self) -> list[str] | None:
@@ -241,7 +244,7 @@ class File(Face):
         self._block += 1
         self._read_block()
 
-    def at(self, fact: str) -> str:
+    def location(self, fact: str) -> str:
         end = self._first + len(self._blocks[self._block])
-        elsewhere = {"position": end - len(self._position), "action": end + 1}
-        return f"{self.name}, line {self._lines.get(fact) or elsewhere[fact]}"
+        other_lines = {"position": end - len(self._position), "action": end + 1}
+        return f"{self.name}, line {self._lines.get(fact) or other_lines[fact]}"

@@ -4,8 +4,8 @@
 
 Each game with playthroughs has a module `tests/GAME/playthroughs.py` with
 
-- `PLAYTHROUGHS`: options and seed of each file's game, by file name, such as `("num_players=2", 7)`;
-- `reference(options, drawn)`: returns a new game as a face of the slow reference, which shares no code with the
+- `PLAYTHROUGHS`: maps the name of each file to the options and the seed of its game, such as `("num_players=2", 7)`;
+- `reference(options, drawn)`: returns a view of a new game of the slow reference, which shares no code with the
   package; `options` are all options of the game by name, `drawn` the actions chosen at random by the game itself.
 
 Nothing is written unless the package and the reference agree at every ply of every file.
@@ -18,12 +18,12 @@ import random
 import sys
 from types import ModuleType
 
-from golden.faces import FOLDER, faces_of, header
-from golden.playthrough import write
+from golden.playthrough import write_playthrough
+from golden.views import GOLDEN_FOLDER, make_header, views_of
 
 from ninetka_env.core.registry import load_variant
 
-TESTS = FOLDER.parent
+TESTS = GOLDEN_FOLDER.parent
 
 
 def recorded_games() -> list[str]:
@@ -41,19 +41,21 @@ def playthrough(game: str, options: str, seed: int) -> str:
     variant = load_variant(f"{game}:{options}")
     drawn = variant.game_class.start(variant, seed).drawn_actions()
     reference = playthroughs_of(game).reference(variant.options, drawn)
-    return write(header(variant, seed), [reference, *faces_of(variant, seed)], random.Random(seed).choice)
+    return write_playthrough(
+        make_header(variant, seed), [reference, *views_of(variant, seed)], random.Random(seed).choice
+    )
 
 
 def main(games: list[str]) -> None:
-    """Write the files of some games and remove these games' outdated files."""
+    """Write the playthroughs of the named games; delete the playthroughs that `PLAYTHROUGHS` no longer lists."""
     texts = {
-        FOLDER / game / f"{name}.txt": playthrough(game, *chosen)
+        GOLDEN_FOLDER / game / f"{name}.txt": playthrough(game, *chosen)
         for game in games
         for name, chosen in playthroughs_of(game).PLAYTHROUGHS.items()
     }
     for game in games:
-        (FOLDER / game).mkdir(exist_ok=True)
-        for old in {*(FOLDER / game).glob("*.txt")} - texts.keys():
+        (GOLDEN_FOLDER / game).mkdir(exist_ok=True)
+        for old in {*(GOLDEN_FOLDER / game).glob("*.txt")} - texts.keys():
             old.unlink()
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A GTP engine that plays the first empty point. Its argument selects a misbehaviour, mostly at its third move."""
+"""A GTP engine that plays the first empty point. Its argument selects a misbehaviour, often at the third `genmove`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import os
 import sys
 import time
 
-deed, genmoves, taken, size, seeds = sys.argv[1], 0, set(), 9, []
+behaviour, genmoves, taken, size, seeds = sys.argv[1], 0, set(), 9, []
 
 
 def first_empty() -> str:
-    """Return the first point that has not been played."""
+    """Return the name of the first point that was not played."""
     names = [f"{file}{rank}" for rank in range(1, size + 1) for file in "ABCDEFGHJ"[:size]]
     return next(name for name in names if name not in taken)
 
 
-if deed == "stillborn":
+if behaviour == "stillborn":
     sys.exit("no licence")
-if deed == "chatty":
+if behaviour == "chatty":
     print("Welcome!\n\nThis is a banner.", flush=True)
 for line in sys.stdin:
     name, *words = line.split()
@@ -28,7 +28,7 @@ for line in sys.stdin:
         taken.clear()
     elif name == "play":
         taken.add(words[1].upper())
-        if deed == "refuse" and len(taken) > 3:
+        if behaviour == "refuse" and len(taken) > 3:
             answer = "? illegal move"
     elif name == "list_commands":
         answer = "= genmove\nplay\nset_random_seed"
@@ -39,40 +39,40 @@ for line in sys.stdin:
         genmoves += 1
         answer = f"= {first_empty().lower()}"
         if genmoves == 3:
-            if deed == "die":
+            if behaviour == "die":
                 sys.exit("out of luck")
-            elif deed == "hang":
+            elif behaviour == "hang":
                 time.sleep(60)
-            elif deed == "flood":
+            elif behaviour == "flood":
                 sys.stdout.write("= no end\n" * 200_000)
-            elif deed == "cut":
+            elif behaviour == "cut":
                 sys.stdout.write("= A")
                 break
-            elif deed == "endless":
+            elif behaviour == "endless":
                 while True:
                     sys.stdout.write("thinking ...\n" * 1000)
-            elif deed == "close":
+            elif behaviour == "close":
                 os.close(1)
                 time.sleep(60)
             answer = {"illegal": f"= {min(taken)}", "nonsense": "= Z99", "resign": "= resign", "fail": "? no"}.get(
-                deed, answer
+                behaviour, answer
             )
         taken.add(answer[2:].upper())
     elif name == "quit":
-        if deed == "stubborn":
+        if behaviour == "stubborn":
             time.sleep(60)
         print("=\n", flush=True)
         break
-    if deed == "noisy":
+    if behaviour == "noisy":
         print("?? noise\n\n=== more of it ===\n")
         sys.stderr.write("complaint\n" * 2_000 + "x" * 200_000)
         sys.stderr.flush()
-    if deed == "slow":
+    if behaviour == "slow":
         for letter in f"{answer}\n\n":
             sys.stdout.write(letter)
             sys.stdout.flush()
             time.sleep(0.001)
         continue
-    if deed == "twice" and name == "genmove":
+    if behaviour == "twice" and name == "genmove":
         print(f"{answer}\n")
     print(f"{answer}\n", flush=True)

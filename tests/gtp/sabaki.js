@@ -4,7 +4,7 @@
 const [modulePath, program, ...args] = process.argv.slice(2);
 const { Controller, ControllerStateTracker } = require(modulePath);
 
-async function playGame(controller, told) {
+async function playGame(controller, report) {
   const moves = [];
   for (let passes = 0; passes < 2 && moves.length < 400; ) {
     const color = moves.length % 2 ? "W" : "B";
@@ -14,10 +14,10 @@ async function playGame(controller, told) {
     passes = content.toLowerCase() === "pass" ? passes + 1 : 0;
   }
   const { content } = await controller.sendCommand({ name: "final_score" });
-  told.games.push({ moves, score: content });
+  report.games.push({ moves, score: content });
 }
 
-async function analyze(controller, name, args, told) {
+async function analyze(controller, name, args, report) {
   const lines = [];
   let stop;
   const enough = new Promise((resolve) => (stop = resolve));
@@ -26,39 +26,39 @@ async function analyze(controller, name, args, told) {
     if (lines.length >= 2) stop();
   });
   await Promise.race([enough, done]);
-  if (!name.includes("genmove")) await controller.sendCommand({ name: "protocol_version" }); // as Sabaki stops an analysis
+  if (!name.includes("genmove")) await controller.sendCommand({ name: "protocol_version" }); // Sabaki stops an analysis in this way
   await done;
-  told.analyses.push({ name, lines });
+  report.analyses.push({ name, lines });
 }
 
 async function main() {
-  const told = { games: [], analyses: [], boards: [], stderr: [] };
+  const report = { games: [], analyses: [], boards: [], stderr: [] };
   const controller = new Controller(program, args);
   const tracker = new ControllerStateTracker(controller);
-  controller.on("stderr", ({ content }) => told.stderr.push(content));
+  controller.on("stderr", ({ content }) => report.stderr.push(content));
   controller.start();
   const ask = async (name, args = []) => (await controller.sendCommand({ name, args })).content;
-  told.hello = [await ask("name"), await ask("protocol_version")];
+  report.hello = [await ask("name"), await ask("protocol_version")];
   const history = [];
   await tracker.sync({ komi: 7, boardsize: [9, 9], history });
-  await playGame(controller, told);
+  await playGame(controller, report);
   await tracker.sync({ komi: 6.5, boardsize: [9, 9], history });
-  await playGame(controller, told);
+  await playGame(controller, report);
 
   history.push({ name: "set_free_handicap", args: ["A1", "C3", "J9"] });
-  for (const vertex of ["D4", "E5", "F6"]) history.push({ name: "play", args: ["W", vertex] }); // as if set up
+  for (const vertex of ["D4", "E5", "F6"]) history.push({ name: "play", args: ["W", vertex] }); // like stones that were set up
   history.push({ name: "play", args: ["B", "pass"] });
   await tracker.sync({ komi: 0.5, boardsize: [9, 9], history });
-  told.boards.push(await ask("showboard"));
+  report.boards.push(await ask("showboard"));
   await tracker.sync({ history: history.slice(0, 3) }); // two turns are undone
-  told.boards.push(await ask("showboard"));
+  report.boards.push(await ask("showboard"));
 
-  for (const name of ["lz-analyze", "kata-analyze", "analyze"]) await analyze(controller, name, ["W", "2"], told);
-  await analyze(controller, "lz-genmove_analyze", ["W", "1"], told);
-  told.history = tracker.state.history;
+  for (const name of ["lz-analyze", "kata-analyze", "analyze"]) await analyze(controller, name, ["W", "2"], report);
+  await analyze(controller, "lz-genmove_analyze", ["W", "1"], report);
+  report.history = tracker.state.history;
   await controller.stop();
-  told.running = controller.process != null;
-  console.log(JSON.stringify(told));
+  report.running = controller.process != null;
+  console.log(JSON.stringify(report));
 }
 
 main().catch((error) => {

@@ -10,12 +10,12 @@ import time
 
 import numpy as np
 import pytest
-from systems import of_network, posix
+from requirements import needs_posix, network_param
 from wire import Wire
 
 from ninetka_agents import make_agent
-from ninetka_agents.go.gtp.clock import LAG, Clock
 from ninetka_agents.go.gtp.protocol import MAX_LINE, read_lines
+from ninetka_agents.go.gtp.time_control import LAG_S, TimeControl
 from ninetka_agents.search.rave import RaveTree
 from ninetka_env.games.go.game import Game
 
@@ -75,7 +75,7 @@ def test_lines_come_in_any_pieces_and_long_ones_are_refused(wire):
 # Administration, board and moves
 
 
-def test_who_and_what(wire):
+def test_administration_commands(wire):
     assert wire.ask("protocol_version") == "2"
     assert wire.ask("version") == "1.2.3 random"
     commands = wire.ask("list_commands").split("\n")
@@ -92,10 +92,10 @@ def test_who_and_what(wire):
     assert wire.fail("lz-analyze b 10") == "unknown command"
     assert wire.ask("known_command make_tea") == "false"
     assert "syntax error" in wire.fail("known_command")
-    assert not wire.engine.answer("quit")
+    assert not wire.engine.respond("quit")
 
 
-def test_sizes_and_komi_survive_what_they_should(wire):
+def test_errors_and_undo_keep_size_and_komi(wire):
     wire.ask("komi -3.5")
     wire.ask("play b e5")
     for size in ("4", "20", "99999999999999999999", "-9", "x", ""):
@@ -118,7 +118,7 @@ def test_sizes_and_komi_survive_what_they_should(wire):
     assert wire.session.game.komi == 6.5
 
 
-def test_the_rules_are_the_games(wire):
+def test_moves_follow_the_rules_of_the_game(wire):
     for colour, vertex in zip("bwbwbwbw", ["D6", "E6", "C5", "F5", "D4", "E4", "E5", "D5"], strict=True):
         wire.ask(f"play {colour} {vertex}")
     assert wire.fail("play b E5") == "illegal move"  # ko
@@ -145,7 +145,7 @@ def test_two_moves_of_a_colour_in_a_row(wire):
 
 
 @pytest.mark.parametrize("ko", ["simple", "situational"])
-def test_a_game_that_is_over_goes_on(ko):
+def test_play_continues_after_the_end_of_a_game(ko):
     wire = Wire(game=f"go:ko={ko},max_plies=6")
     wire.ask("play b pass")
     wire.ask("play b pass")  # both passes are Black's, so the game is not over
@@ -161,7 +161,7 @@ def test_a_game_that_is_over_goes_on(ko):
     assert wire.session.game.board[4, 4] == 1
 
 
-def test_undo_takes_back_to_the_beginning(wire):
+def test_undo_goes_back_to_the_start(wire):
     boards = [wire.board()]
     for colour, vertex in zip("bwbwww", ("A1", "A2", "pass", "B1", "J9", "J8"), strict=True):
         wire.ask(f"play {colour} {vertex}")
@@ -208,7 +208,7 @@ def test_loadsgf(wire, tmp_path):
     assert wire.session.game == last
 
 
-@posix
+@needs_posix
 def test_the_name_of_a_file_may_be_too_long(wire):
     assert wire.fail(f"loadsgf {5000 * 'x'}") == "cannot load file: File name too long"
 
@@ -239,25 +239,25 @@ def test_handicap(wire):
     assert wire.session.is_empty
 
 
-def test_the_clock_shares_time_out():
-    clock = Clock()
+def test_time_control_divides_main_time():
+    clock = TimeControl()
     assert clock.seconds_for(0, 40) is None
     clock.set(60, 0, 0)
-    assert clock.seconds_for(0, 40) == pytest.approx(60 / 40 - LAG)
+    assert clock.seconds_for(0, 40) == pytest.approx(60 / 40 - LAG_S)
     clock.spend(0, 30)
-    assert clock.seconds_for(0, 20) == pytest.approx(30 / 20 - LAG)
-    assert clock.seconds_for(1, 40) == pytest.approx(60 / 40 - LAG)
+    assert clock.seconds_for(0, 20) == pytest.approx(30 / 20 - LAG_S)
+    assert clock.seconds_for(1, 40) == pytest.approx(60 / 40 - LAG_S)
     clock.spend(0, 100)
     assert clock.seconds_for(0, 20) == 0
     clock.set(10, 20, 5)  # main time, then periods of five moves in 20 seconds
-    assert clock.seconds_for(0, 100) == pytest.approx(10 / 100 + 4 - LAG)
+    assert clock.seconds_for(0, 100) == pytest.approx(10 / 100 + 4 - LAG_S)
     clock.spend(0, 11)
     for stones in (5, 4, 3, 2, 1, 5):
-        assert clock.seconds_for(0, 100) == pytest.approx((20 - (5 - stones) * 2) / stones - LAG)
+        assert clock.seconds_for(0, 100) == pytest.approx((20 - (5 - stones) * 2) / stones - LAG_S)
         clock.spend(0, 2)
-    clock.tell(0, 3, 2)
-    assert clock.seconds_for(0, 100) == pytest.approx(1.5 - LAG)
-    clock.tell(0, 0.05, 1)
+    clock.update(0, 3, 2)
+    assert clock.seconds_for(0, 100) == pytest.approx(1.5 - LAG_S)
+    clock.update(0, 0.05, 1)
     assert 0 < clock.seconds_for(0, 100) < 0.05
     for unlimited in ((0, 0, 0), (60, 10, 0)):
         clock.set(*unlimited)
@@ -265,10 +265,10 @@ def test_the_clock_shares_time_out():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", ["mcts:simulations=10000000", of_network("net:simulations=100000,threads=1")])
+@pytest.mark.parametrize("agent", ["mcts:simulations=10000000", network_param("net:simulations=100000,threads=1")])
 def test_a_search_obeys_the_clock(agent):
     wire = Wire(agent)
-    wire.session.thinker.warm_up(wire.session.game)
+    wire.session.move_chooser.warm_up(wire.session.game)
     for line in ("time_settings 0 0.6 1", "kgs-time_settings byoyomi 0 0.6 5", "kgs-time_settings canadian 0 1.2 2"):
         wire.ask(line)
         start = time.perf_counter()
@@ -286,17 +286,17 @@ def test_a_search_obeys_the_clock(agent):
 def test_nothing_is_compiled_while_a_clock_runs(monkeypatch):
     """The first move calls only methods of the tree that `warm_up` has already called."""
     wire, asked = Wire(f"{SEARCH},rave,reuse"), set()
-    for name in ("begin", "grow", "best", "children", "go_on"):
+    for name in ("reset", "grow", "best_action", "children", "advance"):
         method = getattr(RaveTree, name)
         monkeypatch.setattr(RaveTree, name, lambda *args, _of=(name, method): (asked.add(_of[0]), _of[1](*args))[1])
-    wire.session.thinker.warm_up(wire.session.game)
+    wire.session.move_chooser.warm_up(wire.session.game)
     warm = asked.copy()
     for line in ("genmove b", "play w pass", "kata-genmove_analyze b 100"):
         wire.ask(line)
-    assert asked == warm == {"begin", "grow", "best", "children", "go_on"}
+    assert asked == warm == {"reset", "grow", "best_action", "children", "advance"}
 
 
-@pytest.mark.parametrize("spec", [SEARCH, of_network(NETWORK), of_network(f"{NETWORK},temperature=1")])
+@pytest.mark.parametrize("spec", [SEARCH, network_param(NETWORK), network_param(f"{NETWORK},temperature=1")])
 def test_a_search_without_a_clock_plays_as_the_agent_does(spec):
     wire = Wire(spec, seed=5)
     moves = [wire.ask(f"genmove {'bw'[ply % 2]}") for ply in range(4)]
@@ -313,9 +313,9 @@ SHEET = (
 )
 
 
-# 192 is 8 * 16 plus a half of it
-@pytest.mark.parametrize(("agent", "most"), [(f"{SEARCH},rave", 200), of_network(NETWORK, 192)])
-def test_a_kept_tree_goes_on_from_move_to_move(agent, most):
+# 192: 8 * 16 simulations, and half as many virtual visits from the values of the network
+@pytest.mark.parametrize(("agent", "max_visits"), [(f"{SEARCH},rave", 200), network_param(NETWORK, 192)])
+def test_a_reused_tree_keeps_its_visits_between_moves(agent, max_visits):
     kept, fresh = Wire(f"{agent},reuse"), Wire(agent)
     visits = []
     for wire in (kept, fresh):
@@ -325,11 +325,11 @@ def test_a_kept_tree_goes_on_from_move_to_move(agent, most):
         wire.ask("play b pass")
         wire.ask("play w pass")
         wire.ask("genmove b")  # the game continues
-    assert visits[0] > most >= visits[1]
+    assert visits[0] > max_visits >= visits[1]
 
 
-def test_an_engine_without_hope_resigns_at_the_third_turn():
-    options = "go:komi=81,max_plies=40"  # no seat can own all points so early
+def test_an_engine_resigns_at_its_third_hopeless_turn():
+    options = "go:komi=81,max_plies=40"  # Black would need all 81 points for a draw
     wire = Wire(SEARCH, options, resign_below=0.05)
     assert [wire.ask(f"genmove {colour}") == "resign" for colour in "bwbwb"] == [False] * 4 + [True]
     before = wire.session.game
@@ -351,11 +351,11 @@ def test_an_engine_that_ponders_stops_for_every_command():
     wire.written.clear()
 
     def read():
-        """Return the next command when the tree has more visits than the search for a move makes."""
+        """Return the next command. Before the second command, wait for 1000 visits of the tree; a search adds 200."""
         end = time.perf_counter() + 60
         while visits[-1] < 1000 and time.perf_counter() < end and len(lines) == 3:
             time.sleep(0.01)
-            visits.append(int(wire.session.thinker._tree.nodes[0].visits))
+            visits.append(int(wire.session.move_chooser._tree.nodes[0].visits))
         return lines.pop(0)
 
     lines = [b"1 genmove b\n", b"2 name\n", b"3 play w pass\n", b""]
@@ -363,28 +363,28 @@ def test_an_engine_that_ponders_stops_for_every_command():
     assert visits[-1] >= 1000
     assert re.fullmatch(r"=1 \S+\n\n=2 ninetka\n\n=3\n\n", "".join(wire.written))
     assert list(wire.session.ponder()) == []  # not the opponent's turn
-    for back in ("undo", "clear_board"):  # the move whose answer was pondered is undone
+    for back in ("undo", "clear_board"):  # both remove the move after which the engine ponders
         wire.ask("genmove b")
         assert next(wire.session.ponder(), "nothing") is None
         wire.ask(back)
-        wire.session.pending = lambda: True
-        wire.ask("analyze b")  # creates a tree of this position
+        wire.session.has_pending_command = lambda: True
+        wire.ask("analyze b")  # creates a tree of the current position
         assert next(wire.session.ponder(), "nothing") == "nothing"
 
 
-NETWORKS = [of_network("net"), of_network(NETWORK), of_network("net:simulations=8,playouts=0")]
+NETWORKS = [network_param("net"), network_param(NETWORK), network_param("net:simulations=8,playouts=0")]
 
 
 @pytest.mark.parametrize("agent", ["random", SEARCH, f"{SEARCH},rave", *NETWORKS])
-def test_who_keeps_no_tree_cannot_ponder(agent):
+def test_agents_that_keep_no_tree_cannot_ponder(agent):
     with pytest.raises(ValueError, match="cannot ponder: expected one that reuses its tree"):
         Wire(agent, ponders=True)
 
 
-@pytest.mark.parametrize("agent", [f"{SEARCH},rave,reuse", of_network(f"{NETWORK},reuse")])
+@pytest.mark.parametrize("agent", [f"{SEARCH},rave,reuse", network_param(f"{NETWORK},reuse")])
 def test_a_position_is_pondered_once_whatever_else_is_asked(agent, monkeypatch):
     wire = Wire(agent, ponders=True)
-    monkeypatch.setattr("ninetka_agents.go.gtp.thinker.MOST_PONDERED", 0.05)
+    monkeypatch.setattr("ninetka_agents.go.gtp.move_chooser.MAX_PONDER_S", 0.05)
     wire.ask("genmove b")
     assert len(list(wire.session.ponder())) > 0
     wire.ask("time_left w 50 0")
@@ -396,7 +396,7 @@ def test_a_position_is_pondered_once_whatever_else_is_asked(agent, monkeypatch):
 
 def test_pondering_that_fails_does_not_end_the_engine(monkeypatch, capsys):
     wire = Wire(f"{SEARCH},rave,reuse", ponders=True)
-    monkeypatch.setattr(wire.session.thinker, "ponder", lambda game: (1 // 0 for _ in "a"))
+    monkeypatch.setattr(wire.session.move_chooser, "ponder", lambda game: (1 // 0 for _ in "a"))
     lines = [b"1 genmove b\n", b"2 genmove w\n", b""]
     wire.engine.serve(lambda: lines.pop(0))
     assert re.fullmatch(r"=1 \w+\n\n=2 \w+\n\n", "".join(wire.written))
@@ -422,7 +422,7 @@ def test_dead_stones_and_seki(wire):
     stones = [f"{'bw'[int(point[1]) > 5]} {point}" for point in points if point not in empty]
     wire.ask(f"gogui-setup {' '.join(stones)} w E1")
     assert wire.ask("final_status_list dead") == "E1"
-    assert wire.ask("final_score") == "B+2"  # 45 points to 36 and the komi
+    assert wire.ask("final_score") == "B+2"  # 45 points against 36 and a komi of 7
     wire.ask("clear_board")
     black = ["A3", "B3", "C3", "D3", "E3", "F3", "G3", "H3", "J3", "J2", "J1", "C1", "D1", "E1", "F1"]
     white = ["A2", "B2", "C2", "D2", "E2", "F2", "G2", "H2", "A1", "H1"]
@@ -432,7 +432,7 @@ def test_dead_stones_and_seki(wire):
     assert sorted(wire.ask("final_status_list alive").split()) == sorted(black[:11])
 
 
-# Commands of single controllers
+# Commands of particular controllers
 
 
 def test_gogui(wire):
@@ -484,10 +484,10 @@ def infos(line: str) -> list[tuple[str, ...]]:
     return [INFO.fullmatch(part).groups() for part in re.split(r" (?=info )", line)]
 
 
-@pytest.mark.parametrize("agent", [SEARCH, f"{SEARCH},rave", f"{SEARCH},rave,reuse", of_network(NETWORK)])
-def test_genmove_analyze_shows_what_it_thinks_and_plays(agent):
+@pytest.mark.parametrize("agent", [SEARCH, f"{SEARCH},rave", f"{SEARCH},rave,reuse", network_param(NETWORK)])
+def test_genmove_analyze_reports_the_search_and_plays(agent):
     wire = Wire(agent)
-    wire.session.pending = lambda: True
+    wire.session.has_pending_command = lambda: True
     for form, pattern in (("", r"0\.\d{4}|1\.0000"), ("lz-", r"\d{1,5}"), ("kata-", r"0\.\d{6}|1\.000000")):
         lines = wire.ask(f"{form}genmove_analyze b 100").split("\n")
         found = infos(lines[-2])
@@ -499,10 +499,10 @@ def test_genmove_analyze_shows_what_it_thinks_and_plays(agent):
         assert all(one[4].split()[0] == one[0] for one in found)
 
 
-def test_analyze_goes_on_until_something_is_waiting(searching):
+def test_analyze_continues_until_a_command_is_pending(searching):
     searching.ask("clear_board")
     waiting = threading.Event()
-    searching.session.pending = waiting.is_set
+    searching.session.has_pending_command = waiting.is_set
     threading.Timer(0.5, waiting.set).start()
     lines = searching.ask("lz-analyze 5 maxmoves 3").split("\n")
     assert 3 <= len(lines) <= 11
@@ -513,7 +513,7 @@ def test_analyze_goes_on_until_something_is_waiting(searching):
 
 def test_options_of_analyses(searching):
     searching.ask("clear_board")
-    searching.session.pending = lambda: True
+    searching.session.has_pending_command = lambda: True
     line = searching.ask("kata-analyze w interval 10 minmoves 2 allow w E5,D4 3 ownership true rootInfo true")
     moves, _, ownership = line.partition(" ownership ")
     assert {one[0] for one in infos(moves)} <= {"E5", "D4"}
@@ -568,7 +568,7 @@ def test_a_process_answers_at_once_and_can_be_interrupted(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_process_ends_with_its_input_or_when_nobody_reads():
+def test_a_process_ends_when_its_input_ends_or_its_output_is_closed():
     with start("--agent", "random") as process:
         out, err = process.communicate("play b e5\ngenmove w\nquit_not")
         assert re.fullmatch(r"=\n\n= \S+\n\n\? unknown command\n\n", out)
@@ -585,7 +585,7 @@ def test_a_process_ends_with_its_input_or_when_nobody_reads():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--agent", "nobody"), "error: unknown agent 'nobody': known are gtp, mcts, net, random\n"),
+        (("--agent", "missing"), "error: unknown agent 'missing': known are gtp, mcts, net, random\n"),
         (("--agent", "mcts:simulations=0"), "error: simulations=0: expected an integer of at least 1"),
         (("--game", "ninetka"), "error: game='ninetka': the Go Text Protocol is for go\n"),
         (("--game", "go:komi=x"), "error: komi='x': expected"),
@@ -598,7 +598,7 @@ def test_a_process_ends_with_its_input_or_when_nobody_reads():
         (("--log", "/nowhere/x.log"), "error: /nowhere/x.log: No such file or directory\n"),
     ],
 )
-def test_wrong_options_end_in_a_line(arguments, message):
+def test_wrong_options_end_in_one_line_of_error(arguments, message):
     with start(*arguments) as process:
         out, err = process.communicate("name\n")
     assert (out, process.returncode) == ("", 2)

@@ -34,19 +34,19 @@ ENGINE = (
 
 
 @pytest.fixture(scope="module")
-def told():
+def report():
     script = Path(__file__).with_name("sabaki.js")
     done = subprocess.run([NODE, script, MODULE, *ENGINE], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_whole_games_are_played(told):
-    assert told["hello"] == ["ninetka", "2"]
-    assert told["stderr"] == []
-    assert not told["running"]
-    assert len(told["games"]) == 2
-    for played, komi in zip(told["games"], (7, 6.5), strict=True):
+def test_whole_games_are_played(report):
+    assert report["hello"] == ["ninetka", "2"]
+    assert report["stderr"] == []
+    assert not report["running"]
+    assert len(report["games"]) == 2
+    for played, komi in zip(report["games"], (7, 6.5), strict=True):
         game = Game.new(komi=komi, max_plies=1024)
         for name in played["moves"]:
             game.play(game.action_index(name))
@@ -55,8 +55,8 @@ def test_whole_games_are_played(told):
         assert played["score"] == agreed_result(game)
 
 
-def test_positions_are_synchronised_and_taken_back(told):
-    after, before = (board.split("\n") for board in told["boards"])
+def test_positions_are_synchronised_and_undone(report):
+    after, before = (board.split("\n") for board in report["boards"])
     drawn = {row[0]: "".join(row.split()[1:]) for row in after if row[:1].isdigit()}
     assert (drawn["1"], drawn["3"], drawn["9"]) == ("X........", "..X......", "........X")
     assert (drawn["4"], drawn["5"], drawn["6"]) == ("...O.....", "....O....", ".....O...")
@@ -64,10 +64,10 @@ def test_positions_are_synchronised_and_taken_back(told):
     assert back == {**drawn, "6": "........."}
 
 
-def test_analyses_are_understood(told):
-    for analysis in told["analyses"][:3]:
+def test_analyses_are_understood(report):
+    for analysis in report["analyses"][:3]:
         assert len(analysis["lines"]) >= 2
         assert all(line.startswith("info move ") and " pv " in line for line in analysis["lines"])
-    generated = told["analyses"][3]["lines"]
+    generated = report["analyses"][3]["lines"]
     assert generated[-1].startswith("play ")
-    assert told["history"][-1] == {"name": "play", "args": ["W", generated[-1][5:]]}
+    assert report["history"][-1] == {"name": "play", "args": ["W", generated[-1][5:]]}

@@ -1,10 +1,10 @@
-"""A GTP controller of the engine for tests, in the same process."""
+"""A GTP controller for tests, which runs the engine in the same process."""
 
 from __future__ import annotations
 
 from ninetka_agents.go.gtp.engine import Engine
+from ninetka_agents.go.gtp.move_chooser import MoveChooser
 from ninetka_agents.go.gtp.session import Session
-from ninetka_agents.go.gtp.thinker import Thinker
 from ninetka_env.core.registry import load_variant
 
 
@@ -15,13 +15,13 @@ class Wire:
         self, agent: str = "random", game: str = "go", seed: int = 0, resign_below: float = 0.0, ponders: bool = False
     ) -> None:
         self.written: list[str] = []
-        self.session = Session(Thinker(agent, seed, ponders), load_variant(game), "1.2.3", resign_below)
+        self.session = Session(MoveChooser(agent, seed, ponders), load_variant(game), "1.2.3", resign_below)
         self.engine = Engine(self.session, self.written.append)
 
     def send(self, line: str) -> str:
         """Send a line; return all that the engine writes."""
         self.written.clear()
-        self.engine.answer(line)
+        self.engine.respond(line)
         return "".join(self.written)
 
     def ask(self, line: str) -> str:

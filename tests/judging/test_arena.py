@@ -1,3 +1,5 @@
+"""Test matches: schedules, games, agents, figures, draws, ratings and reports."""
+
 from __future__ import annotations
 
 import io
@@ -15,20 +17,20 @@ from rich.console import Console
 from scipy.stats import binomtest, t
 
 from ninetka_agents import make_agent
-from ninetka_agents.agent import GameRandom, game_streams
+from ninetka_agents.agent import PerGameGenerator, game_streams
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import check_writable, replace_file
 from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
-from ninetka_env.games.ninetka.definition import MOST_PLIES
+from ninetka_env.games.ninetka.definition import MAX_PLIES
 from ninetka_env.games.ninetka.game import Game
-from ninetka_env.games.ninetka.rules import GAME, Phase
+from ninetka_env.games.ninetka.rules import STATE_DTYPE, Phase
 from ninetka_train.judging import evaluate as ev
 from ninetka_train.judging import ratings
 from ninetka_train.judging.arena import AgentError, make_match, play_games
-from ninetka_train.judging.ratings import clustered_interval, wilson
-from ninetka_train.judging.report import as_dict, headings, json_text, print_report
-from ninetka_train.judging.results import NO_ACTION, MoveTimes, Results, Settings, unique_names
+from ninetka_train.judging.ratings import clustered_interval, wilson_interval
+from ninetka_train.judging.report import evaluation_dict, heading_lines, json_text, print_report
+from ninetka_train.judging.results import NO_ACTION, MatchSettings, MoveTimes, Results, unique_names
 from ninetka_train.judging.saved_games import game_records
 from ninetka_train.judging.schedule import make_lineups, make_schedule
 
@@ -48,7 +50,7 @@ class Lowest:
 
 
 class Returns:
-    """Returns the result of a function of the games."""
+    """Returns `answer(games)` as its actions."""
 
     name = "odd"
 
@@ -97,7 +99,7 @@ def test_every_seating_of_a_lineup_is_played_equally_often(agents, players):
         assert len(set((schedule.seatings == agent).sum(axis=0))) == 1
 
 
-def test_agents_may_be_named_by_their_specs():
+def test_agents_can_be_given_as_specs():
     specs = ["maxn:depth=1", "random"]
     named, made = (play_games(agents, 2, 4) for agents in (specs, [make_agent(spec) for spec in specs]))
     assert named.settings.agents == tuple(specs)
@@ -132,7 +134,7 @@ def test_games_of_a_group_share_their_random_start():
     assert len(set(starts)) == 10
 
 
-def test_batch_and_threads_change_nothing():
+def test_results_do_not_depend_on_batch_and_threads():
     agents = [RANDOM, make_agent("maxn:depth=2"), Lowest()]
     reference = play_games(agents, 2, 12, seed=7)
     assert same_games(reference, play_games(agents, 2, 12, seed=7, batch=1))
@@ -145,7 +147,7 @@ def test_batch_and_threads_change_nothing():
         numba.set_num_threads(threads)
 
 
-def test_the_seed_decides_and_more_games_go_on_from_fewer():
+def test_seed_decides_results_and_longer_match_extends_shorter_one():
     short = play_games([RANDOM, Lowest()], 2, 10, seed=3)
     long = play_games([RANDOM, Lowest()], 2, 30, seed=3)
     assert (long.actions[:10] == short.actions).all()
@@ -155,7 +157,7 @@ def test_the_seed_decides_and_more_games_go_on_from_fewer():
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_agents_that_decide_alike_win_their_even_share(players):
+def test_identical_agents_win_their_expected_share(players):
     evaluation = ev.evaluate([RANDOM] * players, players, 24, seed=2)
     assert [agent.share for agent in evaluation.agents] == [1 / players] * players
     assert [round(agent.elo, 6) for agent in evaluation.agents] == [0] * players
@@ -179,47 +181,47 @@ def test_calls_are_never_larger_than_the_batch():
 
 
 def test_progress_rises_to_the_number_of_games():
-    told = []
-    play_games([RANDOM], 2, 10, batch=4, progress=told.append)
-    assert told == sorted(told)
-    assert told[-1] == 10
-    assert len(told) > 100
+    reported = []
+    play_games([RANDOM], 2, 10, batch=4, progress=reported.append)
+    assert reported == sorted(reported)
+    assert reported[-1] == 10
+    assert len(reported) > 100
 
 
-def test_fewer_games_are_played_at_once_where_something_is_kept_for_each():
+def test_batch_is_smaller_for_agents_with_seat_agents():
     kept = make_agent("mcts:simulations=2,rave,reuse")
     assert (make_match([RANDOM]).settings.batch, make_match([RANDOM, kept]).settings.batch) == (256, 16)
     assert make_match([RANDOM, kept], batch=300).settings.batch == 300
 
 
-def test_games_are_handed_out_as_soon_as_their_batch_has_ended():
-    told = []
+def test_callback_is_called_after_each_batch():
+    batches = []
 
     def finished(results, games):
         assert (results.winners[: games.stop] >= 0).all()
         assert (results.winners[games.stop :] == UNFINISHED).all()
-        told.append((games, list(game_records(results, games))))
+        batches.append((games, list(game_records(results, games))))
 
-    results = play_games([RANDOM, Lowest()], 2, 10, batch=4, finished=finished)
-    assert [games for games, _ in told] == [range(4), range(4, 8), range(8, 10)]
-    assert [record for _, records in told for record in records] == list(game_records(results))
+    results = play_games([RANDOM, Lowest()], 2, 10, batch=4, on_batch_end=finished)
+    assert [games for games, _ in batches] == [range(4), range(4, 8), range(8, 10)]
+    assert [record for _, records in batches for record in records] == list(game_records(results))
 
 
-def test_game_random_draws_from_the_streams_of_the_games():
+def test_per_game_generator_draws_from_the_streams_of_the_games():
     streams = np.array([3, 4, 5], np.uint64)
     games = np.zeros(3)
-    first = game_streams(games, GameRandom(streams))
+    first = game_streams(games, PerGameGenerator(streams))
     assert (streams != [3, 4, 5]).all()
-    again = GameRandom(np.array([5, 3], np.uint64))
+    again = PerGameGenerator(np.array([5, 3], np.uint64))
     assert game_streams(games[:2], again).tolist() == [first[2], first[0]]
     assert game_streams(games[:2], again).tolist() != [first[2], first[0]]
-    other = GameRandom(np.array([5, 3], np.uint64))
+    other = PerGameGenerator(np.array([5, 3], np.uint64))
     assert other.integers(6, size=4).tolist() == np.random.Generator(np.random.PCG64(5)).integers(6, size=4).tolist()
 
 
-def test_an_agent_may_ask_another_about_more_games_than_its_own():
+def test_agent_can_call_another_agent_with_more_games():
     class Thorough:
-        """Asks another agent about each game three times."""
+        """Calls another agent with three copies of each game."""
 
         name = "thorough"
 
@@ -228,7 +230,7 @@ def test_an_agent_may_ask_another_about_more_games_than_its_own():
             return tree_search.act(np.repeat(games, 3), rng)[::3]
 
     streams = np.array([3, 4], np.uint64)
-    drawn = game_streams(np.zeros(100), GameRandom(streams))
+    drawn = game_streams(np.zeros(100), PerGameGenerator(streams))
     assert len(set(drawn.tolist())) == 100
     assert streams.tolist() == [3, 4]
     assert len(play_games([Thorough(), RANDOM], 2, 10).winners) == 10
@@ -256,11 +258,11 @@ def test_a_wrong_answer_names_agent_action_and_position(answer, message):
         assert position.ply == 1
 
 
-# Agents that start seat agents
+# Agents that start seat agents: one object per game, which acts and observes all actions of the game
 
 
 class Remembering:
-    """Starts seat agents that play one of the two lowest actions and store every action that they observe."""
+    """Starts a seat agent per game. It plays one of the two lowest actions and stores all actions that it observes."""
 
     name = "remembering"
 
@@ -269,7 +271,7 @@ class Remembering:
         self.alive, self.most_alive, self.closed, self.stages = set(), 0, [], []
 
     def act(self, games, rng):
-        raise AssertionError("its players are asked instead")
+        raise AssertionError("its seat agents act instead")
 
     def start(self, game):
         return RememberingPlayer(self, game)
@@ -278,7 +280,7 @@ class Remembering:
 class RememberingPlayer:
     def __init__(self, agent, game):
         assert game.ply == 0
-        self.agent, self.game, self.told = agent, game, []
+        self.agent, self.game, self.observed = agent, game, []
         agent.alive.add(self)
         agent.most_alive = max(agent.most_alive, len(agent.alive))
 
@@ -289,30 +291,30 @@ class RememberingPlayer:
 
     def observe(self, action):
         self.game.play(action)
-        self.told.append(action)
+        self.observed.append(action)
 
     def close(self):
         self.agent.alive.remove(self)
-        self.agent.closed.append(self.told)
+        self.agent.closed.append(self.observed)
 
 
-def test_players_are_told_every_action_and_closed():
+def test_seat_agents_observe_every_action_and_are_closed():
     agent = Remembering()
     results = play_games([agent, RANDOM], 3, 20, seed=2, batch=4)
     assert not agent.alive
     assert agent.most_alive == 4
-    warm_up, *told = agent.closed
-    assert len(warm_up) == 9 + 36 + 1  # the warm-up game, until every phase has been reached
+    warm_up, *observed = agent.closed
+    assert len(warm_up) == 9 + 36 + 1  # the warm-up ends when every phase has been reached
     assert agent.stages[:3] == [Phase.NEUTRAL, Phase.PLACEMENT, Phase.MOVEMENT]  # the agent acts once in each
     played = [list(record.actions) for record in game_records(results)]
-    assert sorted(told) == sorted(played)
+    assert sorted(observed) == sorted(played)
     assert results.times.moves.sum() == (results.actions != NO_ACTION).sum()
     for other in (1, 256):
         assert same_games(results, play_games([Remembering(), RANDOM], 3, 20, seed=2, batch=other))
     assert not same_games(results, play_games([Remembering(), RANDOM], 3, 20, seed=3, batch=4))
 
 
-def test_one_player_holds_all_seats_of_its_agent_and_each_agent_has_its_own():
+def test_one_seat_agent_per_agent_and_game():
     agent, other = Remembering(), Remembering()
     results = play_games([agent, other], 4, 8, batch=8)
     assert agent.most_alive == other.most_alive == 8
@@ -333,7 +335,7 @@ def test_one_player_holds_all_seats_of_its_agent_and_each_agent_has_its_own():
         (lambda legal, drawn: legal[: 1 + drawn % 2], "agent 'remembering': "),
     ],
 )
-def test_a_wrong_answer_of_a_player_names_its_agent_and_closes_all(answer, message):
+def test_illegal_answer_of_seat_agent_names_agent_and_closes_all(answer, message):
     agent = Remembering(answer)
     with pytest.raises(AgentError, match=message):
         play_games([agent, RANDOM], 2, 6)
@@ -341,7 +343,7 @@ def test_a_wrong_answer_of_a_player_names_its_agent_and_closes_all(answer, messa
     assert not agent.alive
 
 
-def test_players_are_closed_if_one_cannot_start():
+def test_seat_agents_are_closed_if_one_cannot_start():
     agent = Remembering()
 
     def start(game):
@@ -373,7 +375,7 @@ def test_players_are_closed_if_one_cannot_start():
         ({"agents": [make_agent("maxn")], "game": "go"}, "agent 'maxn' was made for ninetka, not go"),
     ],
 )
-def test_wrong_settings_are_named(wrong, message):
+def test_invalid_settings_are_reported(wrong, message):
     with pytest.raises(ValueError, match=message):
         play_games(**({"agents": [RANDOM]} | wrong))
 
@@ -383,59 +385,62 @@ def test_compiled_for_one_signature_only():
     play_games([RANDOM], 2, 2)
     from ninetka_train.judging import lockstep
 
-    for kernel in (lockstep.play_all, lockstep.write_endings, lockstep.write_stages):
+    for kernel in (lockstep.play_all, lockstep.write_outcomes, lockstep.write_stages):
         assert len(kernel.signatures) == len({types[0].dtype for types in kernel.signatures})  # one per game
 
 
 # Figures
 
 
-def made_up(names, players, seatings, winners, scores, num_lineups=1):
-    """Return made-up results: whole rotation groups, ordered by lineup."""
-    settings = Settings(tuple(names), f"ninetka:num_players={players}", players, len(winners), 0, 1)
+def make_results(names, players, seatings, winners, scores, num_lineups=1):
+    """Return results with the given winners and scores; the games are whole rotation groups, ordered by lineup."""
+    settings = MatchSettings(tuple(names), f"ninetka:num_players={players}", players, len(winners), 0, 1)
     schedule = make_schedule(len(names), players, len(winners) // num_lineups)
     assert schedule.seatings.tolist() == [list(seating) for seating in seatings]
-    times = MoveTimes.new(len(names), 3)
+    times = MoveTimes.zeros(len(names), 3)
     times.add(0, 1, 2.0, 4)
     times.add(0, 1, 3.0, 4)
-    starts = np.zeros(len(seatings) // schedule.rotation, GAME)
-    actions = np.full((len(seatings), MOST_PLIES), NO_ACTION, np.int16)
+    starts = np.zeros(len(seatings) // schedule.rotation, STATE_DTYPE)
+    actions = np.full((len(seatings), MAX_PLIES), NO_ACTION, np.int16)
     return Results(settings, schedule, np.array(winners), np.array(scores), starts, actions, times)
 
 
 @pytest.mark.parametrize(("wins", "games"), [(8, 10), (0, 10), (10, 10), (500, 1000), (1, 1)])
 def test_wilson_interval_is_scipys(wins, games):
     interval = binomtest(wins, games).proportion_ci(0.95, method="wilson")
-    assert wilson(wins, games) == pytest.approx((interval.low, interval.high), abs=1e-9)
+    assert wilson_interval(wins, games) == pytest.approx((interval.low, interval.high), abs=1e-9)
 
 
 def test_cases_that_repeat_each_other_count_once():
     hits, clusters = np.repeat([True, False, False, True, False], 6), np.repeat(np.arange(5), 6)
-    assert clustered_interval(hits, clusters) == pytest.approx(wilson(2 / 5 * 4, 4), abs=1e-9)
-    assert clustered_interval(hits, np.arange(30)) == pytest.approx(wilson(2 / 5 * 29, 29), abs=1e-9)
-    assert clustered_interval(hits, clusters % 1) == wilson(12, 30)
-    assert clustered_interval(hits & False, clusters) == wilson(0, 30)
+    assert clustered_interval(hits, clusters) == pytest.approx(wilson_interval(2 / 5 * 4, 4), abs=1e-9)
+    assert clustered_interval(hits, np.arange(30)) == pytest.approx(wilson_interval(2 / 5 * 29, 29), abs=1e-9)
+    assert clustered_interval(hits, clusters % 1) == wilson_interval(12, 30)
+    assert clustered_interval(hits & False, clusters) == wilson_interval(0, 30)
 
 
-def test_intervals_of_clustered_cases_hold_the_truth_as_often_as_they_say():
-    """Each game has its own blunder rate, 10 % on average, so intervals for independent decisions are too narrow."""
-    rng, covered, promised = np.random.default_rng(0), 0, 0
+def test_clustered_intervals_have_nominal_coverage():
+    """Each game has its own blunder rate, 10 % on average. Wilson intervals treat all decisions as independent.
+
+    They are therefore too narrow; clustered intervals cover the average rate in about 95 % of samples.
+    """
+    rng, covered, covered_by_wilson = np.random.default_rng(0), 0, 0
     for _ in range(400):
         sizes = rng.integers(5, 15, 240)
         clusters = np.repeat(np.arange(240), sizes)
         hits = rng.random(len(clusters)) < np.repeat(rng.beta(1, 9, 240), sizes)
         low, high = clustered_interval(hits, clusters)
         covered += low <= 0.1 <= high
-        low, high = wilson(int(hits.sum()), len(hits))
-        promised += low <= 0.1 <= high
+        low, high = wilson_interval(int(hits.sum()), len(hits))
+        covered_by_wilson += low <= 0.1 <= high
     assert 0.93 < covered / 400 < 0.97
-    assert promised / 400 < 0.88
+    assert covered_by_wilson / 400 < 0.88
 
 
 def test_figures_by_hand():
     seatings = [(0, 1, 1), (1, 0, 1), (1, 1, 0)] * 2
     scores = [(4, 1, 1), (2, 3, 0), (1, 2, 2), (0, 0, 0), (1, 0, 0), (3, 1, 2)]
-    evaluation = ev.summarise(made_up(["a", "b"], 3, seatings, [0, 1, 2, 2, 0, 0], scores))
+    evaluation = ev.summarise(make_results(["a", "b"], 3, seatings, [0, 1, 2, 2, 0, 0], scores))
     a, b = evaluation.agents
     assert (a.games, a.wins, b.games, b.wins) == (6, 3, 6, 3)
     assert (a.share, a.even, b.even) == (0.5, 1 / 3, 2 / 3)
@@ -445,19 +450,19 @@ def test_figures_by_hand():
     assert [(seat.games, seat.wins) for seat in b.seats] == [(4, 2), (4, 0), (4, 1)]
     assert a.times == [ev.TimeFigures("placement", 8, 625.0, 750.0)]
     assert b.times == []
-    intervals = {name: pytest.approx(wilson(3, 6)) for name in "ab"}
+    intervals = {name: pytest.approx(wilson_interval(3, 6)) for name in "ab"}
     assert evaluation.lineups == [
         ev.LineupFigures(["a", "b", "b"], 6, {"a": 3, "b": 3}, 0, {"a": 0.5, "b": 0.5}, intervals)
     ]
-    assert (a.seats[1].share, a.seats[1].interval) == (0.5, wilson(1, 2))
+    assert (a.seats[1].share, a.seats[1].interval) == (0.5, wilson_interval(1, 2))
     assert (a.seconds, b.seconds) == (5.0 / 8, None)
     assert a.elo - b.elo == pytest.approx(400 * math.log10(2), abs=5)  # equal wins with one seat against two
     assert evaluation.matches is None
 
 
-def test_lineups_are_kept_apart():
+def test_figures_are_computed_per_lineup():
     seatings = [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)]
-    results = made_up(["a", "b", "c"], 2, seatings, [0, 1, 0, 1, 0, 0], [(1, 0)] * 6, num_lineups=3)
+    results = make_results(["a", "b", "c"], 2, seatings, [0, 1, 0, 1, 0, 0], [(1, 0)] * 6, num_lineups=3)
     evaluation = ev.summarise(results)
     assert [lineup.wins for lineup in evaluation.lineups] == [{"a": 2, "b": 0}, {"a": 2, "c": 0}, {"b": 1, "c": 1}]
     assert [agent.games for agent in evaluation.agents] == [4, 4, 4]
@@ -468,22 +473,22 @@ def test_tournament_by_hand():
     scores = [(5, 3), (4, 4), (3, 5), (4, 4), (6, 1), (6, 1), (2, 3), (5, 1)]
     winners = [0, 1, 1, 1, 0, 0, 1, 0]
     a, b = 5 + 4 + 3 + 4 + 6 + 1 + 2 + 1, 3 + 4 + 5 + 4 + 1 + 6 + 3 + 5
-    evaluation = ev.summarise(made_up(["a", "b"], 2, seatings, winners, scores), tournament=True)
+    evaluation = ev.summarise(make_results(["a", "b"], 2, seatings, winners, scores), tournament=True)
     assert evaluation.matches == [
-        ev.MatchFigures("a", "b", 4, 1, 1, 2, a, b, 1.5 / 4, wilson(1.5, 4)),
-        ev.MatchFigures("b", "a", 4, 2, 1, 1, b, a, 2.5 / 4, wilson(2.5, 4)),
+        ev.MatchFigures("a", "b", 4, 1, 1, 2, a, b, 1.5 / 4, wilson_interval(1.5, 4)),
+        ev.MatchFigures("b", "a", 4, 2, 1, 1, b, a, 2.5 / 4, wilson_interval(2.5, 4)),
     ]
 
 
-def test_a_match_with_a_game_that_was_cut_short_goes_by_games_won():
-    results = made_up(["a", "b"], 2, [(0, 1), (1, 0)] * 2, [1, 0, 1, 0], [(60, 28), (46, 42), (60, 28), (46, 42)])
+def test_a_match_with_a_resigned_game_is_decided_by_games_won():
+    results = make_results(["a", "b"], 2, [(0, 1), (1, 0)] * 2, [1, 0, 1, 0], [(60, 28), (46, 42), (60, 28), (46, 42)])
     results.events[0] = Event("resigned", 0)
     matches = ev.summarise(results, tournament=True).matches
     assert [(match.won, match.lost) for match in matches] == [(1, 1), (1, 1)]
 
 
 def test_a_match_ends_after_whole_rotations():
-    results = play_games([RANDOM, RANDOM], 2, 8, batch=1, finished=lambda results, games: True)
+    results = play_games([RANDOM, RANDOM], 2, 8, batch=1, on_batch_end=lambda results, games: True)
     assert len(results.winners) == 2
 
 
@@ -499,7 +504,7 @@ def test_tournament_needs_two_players_and_two_agents(agents, players):
 def test_a_drawn_game_is_shared_by_its_seats():
     seatings = [(0, 1, 1), (1, 0, 1), (1, 1, 0)] * 2
     winners = [0, DRAWN, DRAWN, 0, DRAWN, 0]
-    results = made_up(["a", "b"], 3, seatings, winners, [(1, 1, 1)] * 6)
+    results = make_results(["a", "b"], 3, seatings, winners, [(1, 1, 1)] * 6)
     assert results.winning_agents.tolist() == [0, DRAWN, DRAWN, 0, DRAWN, 1]
     assert results.shares == pytest.approx(
         np.array([(1, 0), (1 / 3, 2 / 3), (1 / 3, 2 / 3), (1, 0), (1 / 3, 2 / 3), (0, 1)])
@@ -508,64 +513,68 @@ def test_a_drawn_game_is_shared_by_its_seats():
     a, b = evaluation.agents
     assert (a.wins, a.draws, b.wins, b.draws) == (2, 3, 1, 3)
     assert (a.share, b.share) == (pytest.approx(3 / 6), pytest.approx(3 / 6))
-    assert a.interval == pytest.approx(wilson(3, 6))
+    assert a.interval == pytest.approx(wilson_interval(3, 6))
     assert [(seat.games, seat.wins, seat.draws) for seat in a.seats] == [(2, 2, 0), (2, 0, 2), (2, 0, 1)]
     assert [(seat.games, seat.wins, seat.draws) for seat in b.seats] == [(4, 1, 3), (4, 0, 1), (4, 0, 2)]
     (lineup,) = evaluation.lineups
     assert (lineup.wins, lineup.draws) == ({"a": 2, "b": 1}, 3)
     assert lineup.shares == pytest.approx({"a": 3 / 6, "b": 3 / 6})
-    assert lineup.intervals["b"] == pytest.approx(wilson(3, 6))
+    assert lineup.intervals["b"] == pytest.approx(wilson_interval(3, 6))
     assert a.seats[1].share == pytest.approx(2 / 3 / 2)
-    assert a.seats[1].interval == pytest.approx(wilson(2 / 3, 2))
+    assert a.seats[1].interval == pytest.approx(wilson_interval(2 / 3, 2))
     assert a.elo - b.elo == pytest.approx(400 * math.log10(2), abs=5)  # half of the wins with one of three seats
 
 
-def test_games_that_are_not_finished_are_nobodys():
+def test_unfinished_games_have_no_winner():
     seatings = [(0, 1), (1, 0)]
-    results = made_up(["a", "b"], 2, seatings, [DRAWN, UNFINISHED], [(1, 1)] * 2)
+    results = make_results(["a", "b"], 2, seatings, [DRAWN, UNFINISHED], [(1, 1)] * 2)
     assert results.winning_agents.tolist() == [DRAWN, UNFINISHED]
     assert results.shares.tolist() == [[0.5, 0.5], [0, 0]]
 
 
 def test_draws_rate_like_half_a_win_for_each_of_two():
     seatings = [(0, 1), (1, 0)] * 8
-    drawn = ev.summarise(made_up(["a", "b"], 2, seatings, [DRAWN] * 16, [(1, 1)] * 16)).agents
-    shared = ev.summarise(made_up(["a", "b"], 2, seatings, [0, 0] * 8, [(1, 1)] * 16)).agents
+    drawn = ev.summarise(make_results(["a", "b"], 2, seatings, [DRAWN] * 16, [(1, 1)] * 16)).agents
+    shared = ev.summarise(make_results(["a", "b"], 2, seatings, [0, 0] * 8, [(1, 1)] * 16)).agents
     assert [agent.elo for agent in drawn] == pytest.approx([0, 0], abs=1e-9)
     for one, other in zip(drawn, shared, strict=True):
         assert (one.share, one.interval, one.elo) == (other.share, other.interval, pytest.approx(other.elo, abs=1e-9))
-    better = ev.summarise(made_up(["a", "b"], 2, seatings, [0, DRAWN, DRAWN, DRAWN] * 4, [(1, 1)] * 16)).agents
+    better = ev.summarise(make_results(["a", "b"], 2, seatings, [0, DRAWN, DRAWN, DRAWN] * 4, [(1, 1)] * 16)).agents
     assert [agent.share for agent in better] == [5 / 8, 3 / 8]
     assert better[0].elo - better[1].elo == pytest.approx(400 * math.log10(5 / 3), rel=0.1)
     assert better[0].elo_interval is not None
 
 
 def test_an_agent_alone_draws_with_itself():
-    (agent,) = ev.summarise(made_up(["a"], 2, [(0, 0)] * 3, [DRAWN, 0, DRAWN], [(1, 1)] * 3)).agents
+    (agent,) = ev.summarise(make_results(["a"], 2, [(0, 0)] * 3, [DRAWN, 0, DRAWN], [(1, 1)] * 3)).agents
     assert (agent.share, agent.wins, agent.draws, agent.elo) == (pytest.approx(1), 1, 2, None)
 
 
 def test_draws_are_shown_where_there_are_any():
-    def told(winners):
+    def report_of(winners):
         console = Console(record=True, width=160, file=io.StringIO())
-        print_report(ev.summarise(made_up(["a", "b"], 2, [(0, 1), (1, 0)] * 2, winners, [(1, 1)] * 4)), console)
+        print_report(ev.summarise(make_results(["a", "b"], 2, [(0, 1), (1, 0)] * 2, winners, [(1, 1)] * 4)), console)
         return " ".join(console.export_text().split())
 
-    assert "draw" not in told([0, 1, 1, 0])
-    assert "A draw counts as a share of a win for every seat" in told([0, 1, DRAWN, 0])
-    assert re.search(r" a 4 2 1 62\.5 ", told([0, 1, DRAWN, 0]))
+    assert "draw" not in report_of([0, 1, 1, 0])
+    assert "A draw counts as a share of a win for every seat" in report_of([0, 1, DRAWN, 0])
+    assert re.search(r" a 4 2 1 62\.5 ", report_of([0, 1, DRAWN, 0]))
 
 
 # Ratings
 
 
 def observations(copies, wins):
-    """Return the wins in the format of `choix`: the winner and all other seats, including copies of the winner."""
+    """Return a pair for each win, as `choix` expects: the winner, and the agents of all other seats.
+
+    `copies` and `wins` have a row per lineup: the number of seats and of wins of each agent. The other seats may hold
+    copies of the winner.
+    """
     data = []
     for seats, won in zip(copies, wins, strict=True):
-        table = [agent for agent, count in enumerate(seats) for _ in range(count)]
+        seated = [agent for agent, count in enumerate(seats) for _ in range(count)]
         for agent, count in ((agent, count) for agent, count in enumerate(won) if count):
-            losers = table.copy()
+            losers = seated.copy()
             losers.remove(agent)
             data += [(agent, losers)] * count
     return data
@@ -573,7 +582,7 @@ def observations(copies, wins):
 
 def test_ratings_agree_with_choix():
     copies, wins = [[1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 1, 1]], [[30, 12, 8, 0], [0, 20, 9, 21], [17, 0, 13, 5]]
-    expected = choix.opt_top1(4, observations(copies, wins), alpha=ratings.PRIOR, tol=1e-9)
+    expected = choix.opt_top1(4, observations(copies, wins), alpha=ratings.PRIOR_WEIGHT, tol=1e-9)
     assert ratings.fit_ratings(copies, wins) == pytest.approx(expected - expected.mean(), abs=1e-5)
 
 
@@ -583,7 +592,7 @@ def test_ratings_agree_with_choix_where_agents_meet_their_copies():
     assert ratings.fit_ratings(copies, wins, prior=1e-9) == pytest.approx(expected, abs=1e-6)
 
 
-def test_an_even_share_against_copies_is_an_even_rating():
+def test_the_expected_share_against_copies_gives_equal_ratings():
     assert ratings.fit_ratings([[1, 3]], [[25, 75]]) == pytest.approx([0, 0], abs=1e-9)
 
 
@@ -600,7 +609,7 @@ def test_many_results_are_fitted_at_once():
 
 
 def simulated(strengths, copies, groups, rotation, seed):
-    """Draw wins per rotation group from known ratings, (L, groups, K)."""
+    """Draw the wins of each agent in each rotation group from known ratings: (lineups, groups, agents)."""
     rng = np.random.default_rng(seed)
     wins = []
     for seats in np.array(copies):
@@ -625,8 +634,8 @@ def test_ratings_recover_a_known_order_within_their_intervals():
     [([[1, 1]], 10, 400, None), ([[1, 2]], 10, 0, 0), ([[1, 1, 0], [1, 0, 1], [0, 1, 1]], 20, 200, 0)],
     ids=["two", "copies", "pool"],
 )
-def test_intervals_cover_the_truth_as_often_as_they_say(copies, groups, elo, anchor):
-    """Simulate 400 matches of independent games: 95 % is 380, with a standard deviation of 4.4.
+def test_rating_intervals_have_nominal_coverage(copies, groups, elo, anchor):
+    """Simulate 400 matches of independent games. About 95 % of the intervals must cover the true rating.
 
     `benchmarks.elo_intervals` has more cases and more matches.
     """
@@ -637,7 +646,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(copies, groups, elo, anc
     shown = covered = 0
     for seed in range(400):
         wins = simulated(truth, copies, groups, rotation, seed)
-        if ratings._linked(np.array(copies), wins.sum(axis=1)).all():
+        if ratings._mutually_linked(np.array(copies), wins.sum(axis=1)).all():
             error = contrasts @ (ratings.fit_ratings(copies, wins.sum(axis=1)) - truth)
             shown += 1
             covered += bool(abs(error[1]) <= ratings.half_widths(copies, wins, contrasts)[1])
@@ -661,16 +670,15 @@ def test_groups_with_the_same_result_leave_an_interval():
     robust, independent = ratings.standard_errors([[1, 1]], [level], [[1, -1]])
     assert robust == pytest.approx(0)
     assert independent == pytest.approx(math.sqrt(4 / 60), rel=0.01)
-    expected = (
-        2.0227 * independent * math.sqrt(10 / 39)
-    )  # 10 of 29 + 10 degrees of freedom are those of independent games
+    # of 29 + 10 degrees of freedom, 10 are the weight of the error of independent games
+    expected = 2.0227 * independent * math.sqrt(10 / 39)
     assert ratings.half_widths([[1, 1]], [level], [[1, -1]]) == pytest.approx(expected, rel=0.001)
 
 
 def test_no_interval_below_five_rotation_groups():
     for groups, known in ((2, False), (4, False), (5, True)):
         seatings = [(0, 1), (1, 0)] * groups
-        results = made_up(["a", "b"], 2, seatings, [0, 0] * groups, [(1, 1)] * 2 * groups)
+        results = make_results(["a", "b"], 2, seatings, [0, 0] * groups, [(1, 1)] * 2 * groups)
         for agent in ev.summarise(results).agents:
             assert (agent.elo_interval is not None) == known
             assert not known or agent.elo_interval[0] < agent.elo < agent.elo_interval[1]
@@ -678,27 +686,28 @@ def test_no_interval_below_five_rotation_groups():
 
 @pytest.mark.parametrize("freedom", [4, 5, 9, 19, 49, 1000])
 def test_quantiles_of_student_are_scipys(freedom):
-    assert ratings.student(freedom) == pytest.approx(t.ppf(0.975, freedom), rel=1e-3)
+    assert ratings.student_t_quantile(freedom) == pytest.approx(t.ppf(0.975, freedom), rel=1e-3)
 
 
 def test_no_interval_where_an_agent_won_all_or_none():
     seatings = [(0, 1), (1, 0)] * 3
-    a, b = ev.summarise(made_up(["a", "b"], 2, seatings, [0, 1] * 3, [(1, 1)] * 6)).agents
+    a, b = ev.summarise(make_results(["a", "b"], 2, seatings, [0, 1] * 3, [(1, 1)] * 6)).agents
     assert a.elo > 200 > -200 > b.elo
     assert (a.elo_interval, b.elo_interval) == (None, None)
 
 
-def test_intervals_stand_where_games_bound_a_rating():
-    """A ladder: agents 0 and 1 won games against each other; 2 lost all games against them and beat 3."""
+def test_interval_exists_where_games_bound_a_rating():
+    """Agents 0 and 1 won games against each other. Agent 2 lost all games against 0 and 1, and won all against 3."""
     copies = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 1, 1]])
     wins = np.array([[3, 1, 0, 0], [4, 0, 0, 0], [0, 4, 0, 0], [0, 0, 4, 0]], np.float64)
-    linked = ratings._linked(copies, wins)
+    linked = ratings._mutually_linked(copies, wins)
     assert linked.tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    circle = np.array([[4, 0, 0, 0], [0, 0, 4, 0], [0, 4, 0, 0], [0, 0, 3.5, 0.5]])  # 0 > 1 > 2 > 0, and 3 won a share
-    assert ratings._linked(copies, circle).all()
+    # 0 beat 1, 1 beat 2, 2 beat 0, and 3 drew a game with 2
+    circle = np.array([[4, 0, 0, 0], [0, 0, 4, 0], [0, 4, 0, 0], [0, 0, 3.5, 0.5]])
+    assert ratings._mutually_linked(copies, circle).all()
 
 
-def test_an_agent_above_a_rung_that_nobody_lost_has_no_interval():
+def test_no_interval_for_agent_linked_by_wins_in_one_direction():
     agents = ["random", "random", "mcts:simulations=100", "mcts:simulations=100"]
     figures = ev.summarise(play_games(agents, 2, 20), anchor="random").agents
     assert [agent.elo_interval is None for agent in figures] == [True, False, True, True]
@@ -711,19 +720,19 @@ def test_an_agent_alone_has_no_rating():
     assert sum(seat.wins for seat in agent.seats) == 5
 
 
-def test_games_replayed_move_by_move_are_counted_once_and_warned_of():
-    def told(agents, **options):
+def test_repeated_games_are_counted_once_and_reported():
+    def distinct_and_heading(agents, **options):
         evaluation = ev.evaluate(agents, 2, 20, **options)
-        return evaluation.distinct_games, "\n".join(headings(evaluation))
+        return evaluation.distinct_games, "\n".join(heading_lines(evaluation))
 
-    count, text = told([Lowest("a"), Lowest("b")])
+    count, text = distinct_and_heading([Lowest("a"), Lowest("b")])
     assert count == 2
     assert "2 of them distinct" in text
     assert "(--opening-plies 4, --game ninetka:neutral_placement=random)" in text
-    count, text = told([Lowest("a"), Lowest("b")], neutral_placement="random")
+    count, text = distinct_and_heading([Lowest("a"), Lowest("b")], neutral_placement="random")
     assert count == 20
     assert "warning" not in text
-    assert told([Lowest("a"), RANDOM])[0] == 20
+    assert distinct_and_heading([Lowest("a"), RANDOM])[0] == 20
 
 
 # Reports
@@ -762,7 +771,7 @@ def test_json_holds_everything(evaluation, tmp_path):
     target.write_text("old", encoding="utf-8")
     replace_file(target, [json_text(evaluation).encode()])
     read = json.loads(target.read_text(encoding="utf-8"))
-    assert read == json.loads(json.dumps(as_dict(evaluation)))
+    assert read == json.loads(json.dumps(evaluation_dict(evaluation)))
     assert list(tmp_path.iterdir()) == [target]
     assert set(read) == {
         "environment", "package", "machine", "settings", "games_per_lineup", "rotation", "distinct_games", "anchor",
@@ -781,7 +790,7 @@ def test_json_holds_everything(evaluation, tmp_path):
     assert read["environment"] == "ninetka_v0"
 
 
-def test_unwritable_files_are_found_out(evaluation, tmp_path):
+def test_unwritable_files_are_reported(evaluation, tmp_path):
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     for path in (tmp_path / "none" / "x.json", tmp_path / "file" / "x.json", tmp_path):
         with pytest.raises(OSError, match=f"cannot write: .*{re.escape(str(path))}"):
@@ -803,6 +812,6 @@ def test_a_failed_write_keeps_the_old_file(evaluation, tmp_path, monkeypatch):
     assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_names_that_do_not_fit_a_line_are_written_anyway():
+def test_names_with_line_breaks_are_written_in_one_line():
     results = play_games([RANDOM, Lowest("two\nlines ")], 2, 2)
     assert {record.tags["yellow"] for record in game_records(results)} == {"random", "two?lines"}

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import toy.tictactoe  # noqa: F401  # registers the game
-from systems import of_network
+from requirements import network_param
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
@@ -17,8 +17,8 @@ from ninetka_env.core.outcome import DRAWN
 from ninetka_train.cli import app
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import evaluate, summarise
-from ninetka_train.judging.ratings import wilson
-from ninetka_train.judging.report import headings
+from ninetka_train.judging.ratings import wilson_interval
+from ninetka_train.judging.report import heading_lines
 from ninetka_train.judging.results import NO_ACTION
 from ninetka_train.judging.saved_games import game_records
 
@@ -47,7 +47,7 @@ def test_results_are_those_of_the_games_played(results):
     assert results.times.moves.sum() == (results.actions != NO_ACTION).sum()
 
 
-def test_batches_change_nothing(results):
+def test_results_do_not_depend_on_batch(results):
     other = play_games([RANDOM, SEARCH], num_games=60, game=GAME, seed=3, batch=7)
     assert (other.actions == results.actions).all()
     assert (other.winners == results.winners).all()
@@ -60,15 +60,15 @@ def test_draws_are_counted_and_shared(results):
     assert random.draws == search.draws == figures.lineups[0].draws == draws > 0
     assert random.wins + search.wins + draws == 60
     assert search.share == (search.wins + draws / 2) / 60 > 0.8
-    assert search.interval == wilson(search.wins + draws / 2, 60)
+    assert search.interval == wilson_interval(search.wins + draws / 2, 60)
     assert sum(seat.draws for seat in search.seats) == draws
     assert search.elo > random.elo
     assert [time.stage for time in search.times] == ["moves"]
     assert (results.shares.sum(1) == 1).all()
-    assert headings(figures)[0].startswith("Tic-tac-toe, 2 players, 60 games")
+    assert heading_lines(figures)[0].startswith("Tic-tac-toe, 2 players, 60 games")
 
 
-def test_games_replayed_move_by_move_are_counted_once():
+def test_repeated_games_are_counted_once():
     class First:
         name = "first"
 
@@ -77,11 +77,11 @@ def test_games_replayed_move_by_move_are_counted_once():
 
     figures = evaluate([First()], num_games=20, game=GAME)
     assert figures.distinct_games == 1
-    assert "warning" in headings(figures)[2]
-    assert "neutral" not in headings(figures)[2]
+    assert "warning" in heading_lines(figures)[2]
+    assert "neutral" not in heading_lines(figures)[2]
 
 
-def test_what_the_game_has_not_is_named():
+def test_unsupported_figures_are_reported():
     with pytest.raises(ValueError, match="num_players=3: Tic-tac-toe has 2 players"):
         play_games([RANDOM], 3, 2, game=GAME)
     with pytest.raises(ValueError, match="exact: perfect play is not known for Tic-tac-toe; it is known for ninetka"):
@@ -123,7 +123,7 @@ def test_a_game_without_pictures_is_not_drawn(tmp_path):
         (["evaluate", "random", "--game", GAME, "--players", 3], "num_players=3: Tic-tac-toe has 2 players"),
         (["evaluate", "random", "--game", f"{GAME}:turn_order=restart"], "tictactoe: unknown option 'turn_order'"),
         (["evaluate", "random", "--game", GAME, "--exact"], "exact: perfect play is not known for Tic-tac-toe"),
-        of_network(["train", "--set", f"game={GAME}"], "it has no networks, unlike go, kropki, ninetka"),
+        network_param(["train", "--set", f"game={GAME}"], "it has no networks, unlike go, kropki, ninetka"),
     ],
 )
 def test_wrong_input_ends_in_one_line(arguments, message):
@@ -133,7 +133,7 @@ def test_wrong_input_ends_in_one_line(arguments, message):
     assert "Traceback" not in done.output
 
 
-def test_games_of_others_are_not_analyzed(tmp_path):
+def test_analyze_rejects_other_games(tmp_path):
     assert run("evaluate", "random", "--game", GAME, "--games", 1, "--save-games", tmp_path / "games").exit_code == 0
     done = run("analyze", tmp_path / "games")
     assert done.exit_code == 2

@@ -17,17 +17,17 @@ from ninetka_train.judging.gate import (
     PASSED,
     UNDECIDED,
     Gate,
-    judge,
+    evaluate_gate,
     log_likelihood_ratio,
     parse_gate,
-    stops,
+    stop_at_verdict,
 )
 
 # The ratio
 
 
 @pytest.mark.parametrize(("wins", "games"), [(60, 100), (0, 20), (20, 20), (37, 80)])
-def test_without_draws_it_is_walds(wins, games):
+def test_ratio_without_draws_equals_walds(wins, games):
     expected = wins * math.log(0.55 / 0.45) + (games - wins) * math.log(0.45 / 0.55)
     found = log_likelihood_ratio([0.0, 1.0], [games - wins, wins], 0.45, 0.55)
     assert found == pytest.approx(expected, abs=1e-2)
@@ -50,13 +50,13 @@ def best_fit(values, counts, mean):
 
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # from SciPy's optimiser
 @pytest.mark.parametrize("counts", [[12, 5, 20, 9, 14], [3, 1, 30, 1, 4], [1, 2, 3, 4, 50]])
-def test_with_draws_it_is_that_of_the_best_fits(counts):
+def test_ratio_with_draws_equals_that_of_the_best_fits(counts):
     values = [0, 0.25, 0.5, 0.75, 1]
     expected = best_fit(values, counts, 0.56) - best_fit(values, counts, 0.5)
     assert log_likelihood_ratio(values, counts, 0.5, 0.56) == pytest.approx(expected, abs=2e-3)
 
 
-def test_many_are_worked_out_at_once_and_the_sides_mirror_each_other():
+def test_ratios_are_vectorised_and_symmetric():
     values, counts = [0, 0.5, 1], np.array([[10, 30, 20], [0, 0, 9], [5, 0, 0], [0, 7, 0]])
     together = log_likelihood_ratio(values, counts, 0.45, 0.55)
     for found, row in zip(together, counts, strict=True):
@@ -68,7 +68,11 @@ def test_many_are_worked_out_at_once_and_the_sides_mirror_each_other():
 
 
 def simulated(chances, gate, matches, groups, every):
-    """Simulate matches of at most `groups` groups of two games; return shares passed and failed, and mean length."""
+    """Simulate matches of at most `groups` groups of two games; the gate is checked after every `every` groups.
+
+    `chances` are the probabilities that a group has the value 0, 0.25, 0.5, 0.75 or 1. Return the share of matches that
+    passed, the share that failed, and the mean number of groups.
+    """
     values, rng = np.array([0, 0.25, 0.5, 0.75, 1]), np.random.default_rng(7)
     running, counts = np.arange(matches), np.zeros((matches, 5), np.int64)
     verdicts, lengths = np.zeros(matches, np.int64), np.full(matches, groups)
@@ -83,11 +87,11 @@ def simulated(chances, gate, matches, groups, every):
     return (verdicts == 1).mean(), (verdicts == -1).mean(), lengths.mean()
 
 
-SHAPES = {"no draws": (1, 0, 2, 0, 1), "draws": (1, 3, 4, 3, 1), "pairs hang together": (1, 0, 6, 0, 1)}
+SHAPES = {"no draws": (1, 0, 2, 0, 1), "draws": (1, 3, 4, 3, 1), "correlated pairs": (1, 0, 6, 0, 1)}
 
 
 def with_mean(shape, mean):
-    """Return probabilities of this shape, tilted to a mean."""
+    """Return probabilities of the values 0, 0.25, ..., 1 with the given mean: weights `shape`, tilted exponentially."""
     values = np.array([0, 0.25, 0.5, 0.75, 1])
     low, high = -50.0, 50.0
     for _ in range(100):
@@ -99,7 +103,7 @@ def with_mean(shape, mean):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-def test_it_errs_as_rarely_as_it_says(shape):
+def test_error_rates_are_at_most_nominal(shape):
     gate, matches = Gate(0.45, 0.55), 1500
     margin = 3 * math.sqrt(0.05 * 0.95 / matches)
     passed, failed, length = simulated(with_mean(SHAPES[shape], 0.45), gate, matches, 4000, 4)
@@ -113,8 +117,8 @@ def test_it_errs_as_rarely_as_it_says(shape):
     assert clear[2] < min(length, other) / 2
 
 
-def test_its_length_is_about_walds():
-    """Compare the mean length of win-or-loss matches with Wald's formula; tests every four groups overshoot it."""
+def test_expected_length_is_about_walds():
+    """Matches without draws are at most 25 % longer than Wald's formula says; the gate is checked every four groups."""
     gate = Gate(0.45, 0.55)
     (lower, upper), step = gate.bounds, 0.45 * math.log(0.55 / 0.45) + 0.55 * math.log(0.45 / 0.55)
     expected = (0.95 * lower + 0.05 * upper) / step
@@ -122,7 +126,7 @@ def test_its_length_is_about_walds():
     assert expected * 0.95 < length < expected * 1.25
 
 
-def test_a_short_match_leaves_it_open():
+def test_short_match_is_undecided():
     passed, failed, length = simulated(with_mean(SHAPES["no draws"], 0.5), Gate(0.49, 0.51), 200, 40, 4)
     assert (passed, failed, length) == (0, 0, 40)
 
@@ -138,41 +142,41 @@ def test_a_match_ends_with_the_verdict():
     assert evaluation.gate.games % 8 == 0
     assert evaluation.gate.most_games == evaluation.settings.num_games == 400
     longer = play_games(agents, 2, evaluation.gate.games - 8, seed=1, batch=8)
-    assert judge(longer, Gate(0.5, 0.6)).verdict == UNDECIDED  # undecided eight games earlier
+    assert evaluate_gate(longer, Gate(0.5, 0.6)).verdict == UNDECIDED  # undecided eight games earlier
     failed = evaluate(agents[::-1], 2, 400, gate=Gate(0.5, 0.6), batch=8, seed=1)
     assert failed.gate.verdict == FAILED
 
 
-def test_who_is_told_of_finished_games_is_told_beside_a_gate_and_may_end_the_match():
+def test_callback_is_called_with_a_gate_and_can_end_the_match():
     agents, seen = [make_agent("random"), make_agent("random")], []
     gate = Gate(0.001, 0.99, 0.49, 0.49)  # decided after the first batch
-    evaluation = evaluate(agents, 2, 40, gate=gate, batch=4, finished=lambda results, games: seen.append(games))
+    evaluation = evaluate(agents, 2, 40, gate=gate, batch=4, on_batch_end=lambda results, games: seen.append(games))
     assert seen == [range(4)]
     assert evaluation.gate.verdict != UNDECIDED
-    evaluation = evaluate(agents, 2, 40, gate=Gate(0.5, 0.501), batch=4, finished=lambda results, games: True)
+    evaluation = evaluate(agents, 2, 40, gate=Gate(0.5, 0.501), batch=4, on_batch_end=lambda results, games: True)
     assert evaluation.gate.games == 4
     assert evaluation.gate.verdict == UNDECIDED
 
 
-def test_what_failed_in_a_rotation_that_does_not_count_is_not_told():
+def test_failures_in_incomplete_rotations_are_not_reported():
     results = play_games([make_agent("random"), make_agent("random")], 2, 4)
     results.failures.update({1: "game 2", 3: "game 4"})
     results.winners[2] = UNFINISHED
-    whole = results.whole_groups()
+    whole = results.complete_groups()
     assert (len(whole.winners), whole.failures) == (2, {1: "game 2"})
 
 
-def test_whole_rotations_count():
+def test_only_complete_rotations_count():
     agents = [make_agent("random"), make_agent("random")]
-    figures = judge(play_games(agents, 2, 5), Gate(0.5, 0.6))
+    figures = evaluate_gate(play_games(agents, 2, 5), Gate(0.5, 0.6))
     assert figures.games == figures.most_games == 6
     seen = []
 
     def finished(results, games):
         seen.append(games.stop)
-        return games.stop >= 7 and stops(Gate(0.1, 0.11, 0.49, 0.49))(results, games)
+        return games.stop >= 7 and stop_at_verdict(Gate(0.1, 0.11, 0.49, 0.49))(results, games)
 
-    results = play_games(agents, 3, 300, batch=2, finished=finished)
+    results = play_games(agents, 3, 300, batch=2, on_batch_end=finished)
     assert len(results.winners) == len(results.actions) == 3 * len(results.starts) == seen[-1] // 3 * 3
     assert (results.winners >= 0).all()
 
@@ -189,6 +193,6 @@ def test_whole_rotations_count():
         (("0.5,0.55", 0.05, 0.7), "beta=0.7: expected"),
     ],
 )
-def test_what_is_wrong_is_named(arguments, message):
+def test_invalid_settings_are_reported(arguments, message):
     with pytest.raises(ValueError, match=message):
         parse_gate(*arguments)

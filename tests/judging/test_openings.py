@@ -1,4 +1,4 @@
-"""Random openings: the same for all seatings of a group, and when they are the default."""
+"""Test random openings: the same for all seatings of a group, and used by default for some agents."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ninetka_agents.switch import Switch, by_stage
 from ninetka_env.core.registry import load_variant
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
-from ninetka_train.judging.report import headings
+from ninetka_train.judging.report import heading_lines
 from ninetka_train.judging.results import NO_ACTION
 from ninetka_train.judging.saved_games import game_records
-from ninetka_train.judging.schedule import USUAL_PLIES, draw_openings, usual_opening_plies
+from ninetka_train.judging.schedule import DEFAULT_OPENING_PLIES, default_opening_plies, draw_openings
 
 GAME = "kropki:width=4,height=3"
 
@@ -21,8 +21,8 @@ GAME = "kropki:width=4,height=3"
 class Lowest(Agent):
     """Plays the lowest legal action, so every game is the same."""
 
-    def __init__(self, name="lowest", opens_alike=False):
-        self.name, self.opens_alike = name, opens_alike
+    def __init__(self, name="lowest", repeats_openings=False):
+        self.name, self.repeats_openings = name, repeats_openings
 
     def act(self, games, rng):
         variant = load_variant(GAME)
@@ -33,7 +33,7 @@ def match(plies, **options):
     return play_games([Lowest("a"), Lowest("b")], None, 20, game=GAME, opening_plies=plies, **options)
 
 
-def test_the_games_of_a_group_open_alike_and_the_groups_do_not():
+def test_openings_are_shared_within_a_group_and_differ_between_groups():
     results = match(3, seed=5)
     opened = results.actions[:, :3]
     assert (opened[::2] == opened[1::2]).all()
@@ -48,7 +48,7 @@ def test_the_games_of_a_group_open_alike_and_the_groups_do_not():
     assert results.times.moves.sum() == (results.actions[:, 3:] != NO_ACTION).sum()  # the opening has no thinking time
 
 
-def test_the_seed_decides_whatever_the_batch_is():
+def test_openings_depend_on_seed_but_not_on_batch():
     one, other, third = (match(4, seed=seed, batch=batch) for seed, batch in ((1, 256), (1, 3), (2, 256)))
     assert (one.actions == other.actions).all()
     assert (one.actions != third.actions).any()
@@ -56,11 +56,11 @@ def test_the_seed_decides_whatever_the_batch_is():
 
 def test_without_openings_nothing_is_drawn():
     agents = [make_agent("random"), make_agent("random")]
-    told, untold = (play_games(agents, 2, 4, seed=3, **options) for options in ({"opening_plies": 0}, {}))
-    assert (told.actions == untold.actions).all()
+    explicit, by_default = (play_games(agents, 2, 4, seed=3, **options) for options in ({"opening_plies": 0}, {}))
+    assert (explicit.actions == by_default.actions).all()
 
 
-def test_players_are_told_of_the_opening():
+def test_seat_agents_observe_the_opening():
     class Listening:
         name = "listening"
 
@@ -87,8 +87,8 @@ def test_players_are_told_of_the_opening():
     assert (results.winners >= -1).all()
 
 
-def test_an_opening_ends_no_game():
-    """On 2 x 2 points random games end early by passes."""
+def test_opening_stops_before_the_game_ends():
+    """On a 2 x 2 Go board, random games often end early by passes, so some openings are shorter than asked."""
     variant = load_variant("go:size=2,komi=1")
     starts = np.concatenate([variant.game_class.start(variant).records] * 200)
     openings = draw_openings(variant, starts, np.arange(1, 201, dtype=np.uint64), 6)
@@ -107,37 +107,38 @@ def test_an_opening_ends_no_game():
 # Default openings
 
 
-def test_matches_of_those_who_open_alike_begin_at_random():
-    net, other = Lowest("net", opens_alike=True), Lowest("other")
+def test_default_openings_of_agents_that_repeat_openings():
+    net, other = Lowest("net", repeats_openings=True), Lowest("other")
     fixed, drawn = load_variant("ninetka"), load_variant("ninetka:neutral_placement=random")
-    assert usual_opening_plies([net], fixed) == usual_opening_plies([net, net], fixed) == USUAL_PLIES
-    assert usual_opening_plies([net, other], fixed) == usual_opening_plies([other, other], fixed) == 0
-    assert usual_opening_plies([net, net, other], fixed) == USUAL_PLIES  # the lineup of two networks repeats games
-    assert usual_opening_plies([net, net, other], fixed.replaced(num_players=3)) == 0
-    assert usual_opening_plies([net, net], drawn) == 0
-    assert Switch(by_stage, [net, other, other]).opens_alike
-    assert not Switch(by_stage, [other, net, net]).opens_alike
+    assert default_opening_plies([net], fixed) == default_opening_plies([net, net], fixed) == DEFAULT_OPENING_PLIES
+    assert default_opening_plies([net, other], fixed) == default_opening_plies([other, other], fixed) == 0
+    # the lineup of two networks repeats games
+    assert default_opening_plies([net, net, other], fixed) == DEFAULT_OPENING_PLIES
+    assert default_opening_plies([net, net, other], fixed.replace_options(num_players=3)) == 0
+    assert default_opening_plies([net, net], drawn) == 0
+    assert Switch(by_stage, [net, other, other]).repeats_openings
+    assert not Switch(by_stage, [other, net, net]).repeats_openings
 
 
-def test_networks_say_that_they_open_alike():
+def test_networks_at_temperature_0_repeat_openings():
     pytest.importorskip("torch")
     specs = ("net", "net:simulations=4", "net:temperature=1", "phases:placement=net,movement=random")
-    assert [make_agent(spec).opens_alike for spec in specs] == [True, True, False, True]
+    assert [make_agent(spec).repeats_openings for spec in specs] == [True, True, False, True]
 
 
 # Report
 
 
 def test_the_report_counts_games_that_repeat_others():
-    def told(plies):
+    def distinct_and_heading(plies):
         evaluation = summarise(match(plies))
-        return evaluation.distinct_games, "\n".join(headings(evaluation))
+        return evaluation.distinct_games, "\n".join(heading_lines(evaluation))
 
-    count, text = told(0)
+    count, text = distinct_and_heading(0)
     assert count == 2
     assert "warning: 18 games repeat others move by move" in text
     assert "--opening-plies 4" in text
-    count, text = told(3)
+    count, text = distinct_and_heading(3)
     assert count >= 18
     assert "opening_plies=3: random plies at the start of each rotation" in text
     assert "warning" not in text

@@ -1,4 +1,4 @@
-"""Matches that are stopped and resumed, results of saved games, and failing agents."""
+"""Test matches that are stopped and resumed, results of saved games, and failing agents."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ninetka_agents.agent import Forfeit, as_agent
 from ninetka_env.api.record_files import read_records, write_records
 from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_train import playing
+from ninetka_train import match_runner
 from ninetka_train.cli import app
-from ninetka_train.ending import Stopped
+from ninetka_train.exit_handling import StoppedBySignal
 from ninetka_train.judging import arena, evaluate, lockstep
-from ninetka_train.judging.arena import AgentError, SoFar, make_match, play_games
+from ninetka_train.judging.arena import AgentError, LatestResults, make_match, play_games
 from ninetka_train.judging.evaluate import summarise
-from ninetka_train.judging.report import games_csv, headings
+from ninetka_train.judging.report import games_csv, heading_lines
 from ninetka_train.judging.results import NO_ACTION
-from ninetka_train.judging.saved_games import SavedGames, earlier_games, game_records, results_of
+from ninetka_train.judging.saved_games import GameSaver, game_records, read_earlier_games, read_results
 
 GO, KROPKI = "go:size=3", "kropki:width=4,height=4"
 TIMES = {"seconds", "times"}
@@ -40,14 +40,14 @@ LATE = ZeroDivisionError("late")
 
 
 class UnreadableError(Exception):
-    """An exception whose text cannot be read."""
+    """An exception whose method `__str__` fails."""
 
     def __str__(self):
         raise RuntimeError
 
 
 class Stopping:
-    """Plays at random, and raises KeyboardInterrupt at the given call."""
+    """Plays at random, and raises KeyboardInterrupt at call number `calls`."""
 
     def __init__(self, calls, name="random"):
         self.calls, self.name = calls, name
@@ -60,7 +60,7 @@ class Stopping:
 
 
 class Failing:
-    """Plays at random, but fails in calls in which `when` is true for the games."""
+    """Plays at random. If `when(games)` is true, raises the exception `error`, or returns `error(actions)`."""
 
     def __init__(self, when, error=LATE, name="failing"):
         self.when, self.error, self.name = when, error, name
@@ -95,31 +95,31 @@ def figures(results, **options):
     ],
     ids=["two", "pool", "openings", "go", "kropki"],
 )
-def test_a_match_stopped_again_and_again_is_the_unbroken_one(specs, options, tmp_path):
-    """Press Ctrl-C at random calls: finished games are saved, after each batch in the order of the match."""
+def test_resumed_match_equals_uninterrupted_match(specs, options, tmp_path):
+    """Interrupt a match at random calls and resume it, until it ends. It must save the uninterrupted match's games."""
     whole, file = tmp_path / "whole.txt", tmp_path / "stopped.txt"
-    unbroken = play_games(specs, **options, finished=SavedGames(whole))
-    names, stops, rng = unbroken.settings.agents, 0, random.Random(0)
-    longest = unbroken.actions.shape[1]  # the maximum number of calls of an agent per batch, without the warm-up
+    uninterrupted = play_games(specs, **options, on_batch_end=GameSaver(whole))
+    names, stops, rng = uninterrupted.settings.agents, 0, random.Random(0)
+    longest = uninterrupted.actions.shape[1]  # the maximum number of calls of an agent per batch, without the warm-up
     while True:
         agents = [Stopping(rng.randrange(longest // 4, 3 * longest // 2), name) for name in names]
         settings = make_match(agents, **options).settings
-        earlier = earlier_games(file, settings)
+        earlier = read_earlier_games(file, settings)
         try:
-            results = play_games(agents, **options, earlier=earlier, finished=SavedGames(file, earlier))
+            results = play_games(agents, **options, earlier=earlier, on_batch_end=GameSaver(file, earlier))
             break
         except KeyboardInterrupt:
             stops += 1
     assert stops >= 1
     assert file.read_bytes() == whole.read_bytes()
-    assert figures(results) == figures(unbroken)
+    assert figures(results) == figures(uninterrupted)
 
 
-def test_batches_that_are_over_are_not_played_again(tmp_path):
+def test_finished_batches_are_not_played_again(tmp_path):
     file, options = tmp_path / "games.txt", {"num_games": 12, "batch": 4, "seed": 1}
-    play_games(["random", "random"], **options, finished=SavedGames(file))
-    agents = [Stopping(1, name) for name in ("random", "random")]  # would stop a match that plays
-    earlier = earlier_games(file, make_match(agents, **options).settings)
+    play_games(["random", "random"], **options, on_batch_end=GameSaver(file))
+    agents = [Stopping(1, name) for name in ("random", "random")]  # would raise at the first move
+    earlier = read_earlier_games(file, make_match(agents, **options).settings)
     assert sorted(earlier) == list(range(12))
     results = play_games(agents, **options, earlier=earlier)
     assert list(game_records(results)) == [earlier[game] for game in range(12)]
@@ -128,11 +128,11 @@ def test_batches_that_are_over_are_not_played_again(tmp_path):
 def test_a_match_may_be_made_longer(tmp_path):
     file = tmp_path / "games.txt"
     options = {"seed": 1, "batch": 6, "game": GO}
-    play_games(["random"] * 3, num_games=4, **options, finished=SavedGames(file))
+    play_games(["random"] * 3, num_games=4, **options, on_batch_end=GameSaver(file))
     settings = make_match(["random"] * 3, num_games=8, **options).settings
-    earlier = earlier_games(file, settings)
+    earlier = read_earlier_games(file, settings)
     assert sorted(earlier) == [*range(4), *range(8, 12), *range(16, 20)]  # four games in each of three lineups
-    longer = play_games(["random"] * 3, num_games=8, **options, earlier=earlier, finished=SavedGames(file, earlier))
+    longer = play_games(["random"] * 3, num_games=8, **options, earlier=earlier, on_batch_end=GameSaver(file, earlier))
     assert figures(longer) == figures(play_games(["random"] * 3, num_games=8, **options))
     assert [record.actions for record in read_records(file)] == [
         tuple(actions[actions != NO_ACTION].tolist()) for actions in longer.actions
@@ -153,76 +153,76 @@ def test_a_match_may_be_made_longer(tmp_path):
     ],
 )
 def test_games_of_another_match_are_named(options, message, tmp_path):
-    file, usual = tmp_path / "games.txt", {"agents": ["random", "random"], "num_games": 6, "seed": 1}
-    play_games(**usual, finished=SavedGames(file))
+    file, original = tmp_path / "games.txt", {"agents": ["random", "random"], "num_games": 6, "seed": 1}
+    play_games(**original, on_batch_end=GameSaver(file))
     with pytest.raises(ValueError, match=message):
-        earlier_games(file, make_match(**(usual | options)).settings)
+        read_earlier_games(file, make_match(**(original | options)).settings)
 
 
-def test_games_that_are_there_twice_or_began_otherwise_are_named(tmp_path):
-    file, usual = tmp_path / "games.txt", {"agents": ["random", "random"], "num_games": 2, "opening_plies": 2}
-    results = play_games(**usual, seed=1, finished=SavedGames(file))
+def test_duplicate_games_and_other_starts_are_reported(tmp_path):
+    file, original = tmp_path / "games.txt", {"agents": ["random", "random"], "num_games": 2, "opening_plies": 2}
+    results = play_games(**original, seed=1, on_batch_end=GameSaver(file))
     file.write_text(file.read_text(encoding="utf-8") + "\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(ValueError, match=r"games.txt, game 3: it is in the file twice"):
-        earlier_games(file, results.settings)
+        read_earlier_games(file, results.settings)
     others = [dataclasses.replace(record, tags={**record.tags, "seed": "2"}) for record in game_records(results)]
     write_records(file, others)
-    earlier = earlier_games(file, dataclasses.replace(results.settings, seed=2))
+    earlier = read_earlier_games(file, dataclasses.replace(results.settings, seed=2))
     with pytest.raises(ValueError, match="game 1 was played from another start than this match gives it"):
-        play_games(**usual, seed=2, earlier=earlier)
+        play_games(**original, seed=2, earlier=earlier)
     options = ["--games", "2", "--opening-plies", "2", "--seed", "2", "--save-games", file, "--resume"]
     ended = command("evaluate", "random", "random", *options)
     assert ended.exit_code == 2
     assert ended.stderr.splitlines()[-1] == "error: game 1 was played from another start than this match gives it"
 
 
-def test_agents_in_another_order_are_found_out(tmp_path):
-    """Check a pool, where games depend on the number of the lineup, and two agents, where they do not."""
+def test_other_agent_order_is_reported(tmp_path):
+    """In a pool, another order is an error, because games depend on the number of the lineup. Two agents may swap."""
     file, names = tmp_path / "games.txt", ["a", "b", "c"]
     agents = [Failing(never, name=name) for name in names]
-    play_games(agents, num_games=2, finished=SavedGames(file))
+    play_games(agents, num_games=2, on_batch_end=GameSaver(file))
     with pytest.raises(ValueError, match="game 1: it is of lineup 0, which is number 2 here: name the agents in the"):
-        earlier_games(file, make_match(agents[::-1], num_games=2).settings)
+        read_earlier_games(file, make_match(agents[::-1], num_games=2).settings)
     two = agents[:2]
-    play_games(two, num_games=6, finished=SavedGames(file))
-    earlier = earlier_games(file, make_match(two[::-1], num_games=8).settings)
-    play_games(two[::-1], num_games=8, earlier=earlier, finished=SavedGames(file, earlier))
-    unbroken = play_games(two[::-1], num_games=8)
-    assert list(read_records(file)) == list(game_records(unbroken))
+    play_games(two, num_games=6, on_batch_end=GameSaver(file))
+    earlier = read_earlier_games(file, make_match(two[::-1], num_games=8).settings)
+    play_games(two[::-1], num_games=8, earlier=earlier, on_batch_end=GameSaver(file, earlier))
+    uninterrupted = play_games(two[::-1], num_games=8)
+    assert list(read_records(file)) == list(game_records(uninterrupted))
 
 
-def test_names_that_become_one_line_stay_apart(tmp_path):
+def test_names_with_equal_saved_forms_stay_distinct(tmp_path):
     agents = [Failing(never, name=name) for name in ("a\tb", "a?b", "")]
     file = tmp_path / "games.txt"
-    results = play_games(agents, num_games=2, finished=SavedGames(file))
+    results = play_games(agents, num_games=2, on_batch_end=GameSaver(file))
     assert results.settings.agents == ("a\tb", "a?b (2)", "")
-    assert len(earlier_games(file, results.settings)) == 6
-    found = results_of([file])[0]
+    assert len(read_earlier_games(file, results.settings)) == 6
+    found = read_results([file])[0]
     assert found.settings.agents == ("a?b", "a?b (2)", "?")
     assert found.winning_agents.tolist() == results.winning_agents.tolist()
 
 
-def test_a_file_that_is_cut_off_says_what_to_do(tmp_path):
+def test_truncated_file_is_reported_with_advice(tmp_path):
     file = tmp_path / "games.txt"
-    results = play_games(["random"], num_games=3, finished=SavedGames(file))
+    results = play_games(["random"], num_games=3, on_batch_end=GameSaver(file))
     file.write_bytes(file.read_bytes()[:-60])
     with pytest.raises(ValueError, match=r"games.txt, line \d+: .*; remove that game from the file to continue with"):
-        earlier_games(file, results.settings)
+        read_earlier_games(file, results.settings)
 
 
 def test_a_file_that_cannot_be_written_does_not_end_the_match(tmp_path):
-    saved = SavedGames(tmp_path / "none" / "games.txt")
-    assert len(play_games(["random"], num_games=2, finished=saved).winners) == 2
-    assert isinstance(saved.failure, OSError)
+    saved = GameSaver(tmp_path / "none" / "games.txt")
+    assert len(play_games(["random"], num_games=2, on_batch_end=saved).winners) == 2
+    assert isinstance(saved.error, OSError)
 
 
 # Figures of finished games
 
 
-def test_whole_groups_take_the_agents_that_played():
+def test_complete_groups_keep_only_agents_that_played():
     results = play_games(["random", "maxn:depth=1", "random"], num_games=4, seed=2)
     results.winners[2:10] = UNFINISHED  # finished: one group of the first lineup and one of the last
-    whole = results.whole_groups()
+    whole = results.complete_groups()
     assert (whole.settings.agents, whole.schedule.lineups) == (
         ("random", "maxn:depth=1", "random (2)"),
         [(0, 1), (1, 2)],
@@ -230,23 +230,23 @@ def test_whole_groups_take_the_agents_that_played():
     assert whole.schedule.group_of.tolist() == [0, 0, 1, 1]
     assert (whole.actions == results.actions[[0, 1, 10, 11]]).all()
     results.winners[0] = UNFINISHED
-    whole = results.whole_groups()
+    whole = results.complete_groups()
     assert (whole.settings.agents, whole.schedule.lineups) == (("maxn:depth=1", "random (2)"), [(0, 1)])
     assert whole.schedule.seatings.tolist() == [[0, 1], [1, 0]]
     assert whole.times.moves.tolist() == results.times.moves[1:].tolist()
     assert len(summarise(whole).agents) == 2
     results.winners[-1] = UNFINISHED
-    assert len(results.whole_groups().winners) == 0
-    so_far = SoFar()
-    so_far(results, range(12))
-    assert so_far.whole_groups() is None
+    assert len(results.complete_groups().winners) == 0
+    latest = LatestResults()
+    latest(results, range(12))
+    assert latest.complete_groups() is None
 
 
 def test_figures_of_lineups_with_unequal_numbers_of_games():
-    """Stop a pool half-way: the figures of each lineup are those of its finished groups."""
+    """In a pool that is stopped half-way, the figures of each lineup count only its finished rotation groups."""
     results = play_games(["random", "maxn:depth=1", "random"], num_games=20, seed=2)
     results.winners[30:] = UNFINISHED
-    figures = summarise(results.whole_groups())
+    figures = summarise(results.complete_groups())
     assert [lineup.games for lineup in figures.lineups] == [20, 10]
     assert [agent.games for agent in figures.agents] == [30, 20, 10]
     for lineup, games in zip(figures.lineups, (slice(0, 20), slice(20, 30)), strict=True):
@@ -254,7 +254,7 @@ def test_figures_of_lineups_with_unequal_numbers_of_games():
             agent = results.settings.agents.index(name)
             assert wins == (results.winning_agents[games] == agent).sum()
     assert all(agent.elo_interval is not None for agent in figures.agents)
-    text = "\n".join(headings(figures))
+    text = "\n".join(heading_lines(figures))
     assert "2 lineups of 10 to 20 games" in text
     assert "30 of them distinct" in text
     assert "repeat" not in text
@@ -282,48 +282,48 @@ def test_figures_of_saved_games_are_those_of_the_match(specs, options, asked, fo
     results = play_games(specs, **options)
     file = tmp_path / f"games.{form}"
     write_records(file, game_records(results))
-    found, notes = results_of([file])
+    found, notes = read_results([file])
     assert notes == []
     assert figures(found, **asked) == figures(results, **asked)
     assert found.settings.seed == options.get("seed", 0)
     assert games_csv(found) == games_csv(results)
 
 
-def test_files_are_put_together(tmp_path):
-    """Read two matches of the same agents: the rotation groups of the files stay separate."""
+def test_files_are_combined(tmp_path):
+    """The rotation groups of two matches of the same agents stay separate."""
     files = [tmp_path / "a.txt", tmp_path / "b.txt"]
     parts = [play_games(["random", "maxn:depth=1"], num_games=6, seed=seed) for seed in (1, 2)]
     for file, part in zip(files, parts, strict=True):
         write_records(file, game_records(part))
-    found, notes = results_of(files)
+    found, notes = read_results(files)
     assert (notes, found.settings.seed, len(found.starts)) == ([], None, 6)
     assert found.winners.tolist() == [*parts[0].winners, *parts[1].winners]
     joined = tmp_path / "c.txt"
     joined.write_text("\n".join(file.read_text(encoding="utf-8") for file in files), encoding="utf-8")
-    assert figures(results_of([joined])[0]) == figures(found)
+    assert figures(read_results([joined])[0]) == figures(found)
     twice = tmp_path / "twice.txt"
     twice.write_text("\n".join([files[0].read_text(encoding="utf-8")] * 2), encoding="utf-8")
-    again = results_of([twice])[0]
+    again = read_results([twice])[0]
     assert (len(again.starts), summarise(again).distinct_games) == (6, 6)
 
 
-def test_games_that_do_not_count_are_counted(tmp_path):
+def test_excluded_games_are_reported(tmp_path):
     file = tmp_path / "games.txt"
     results = play_games(["random", "maxn:depth=1"], num_games=6)
     write_records(file, list(game_records(results))[:-1])
-    found, notes = results_of([file])
+    found, notes = read_results([file])
     assert (len(found.winners), notes) == (4, ["left out are games of incomplete rotations: 1"])
     write_records(file, list(game_records(results))[:1])
     with pytest.raises(ValueError, match=r"games.txt: no complete rotation group of finished games"):
-        results_of([file])
+        read_results([file])
 
 
-def test_games_of_other_programs_are_groups_of_their_own(tmp_path):
+def test_games_without_group_tag_are_separate_groups(tmp_path):
     file = tmp_path / "games.sgf"
     game = "(;GM[1]SZ[5]KM[0.5]PB[{}]PW[{}]RE[{}];B[cc];W[];B[])"
     games = [("a", "b", "B+3"), ("b", "a", "W+R"), ("a", "b", "W+0.5"), ("a", "b", "Void"), ("", "c", "B+T")]
     file.write_text("\n".join(game.format(*one) for one in games), encoding="utf-8")
-    found, notes = results_of([file])
+    found, notes = read_results([file])
     assert notes == ["left out are games that are not finished: 1"]
     assert found.settings.agents == ("a", "b", "?", "c")
     assert [agent.wins for agent in summarise(found).agents] == [2, 1, 1, 0]
@@ -332,21 +332,21 @@ def test_games_of_other_programs_are_groups_of_their_own(tmp_path):
         summarise(found, tournament=True)
 
 
-def test_games_of_several_kinds_are_refused(tmp_path):
+def test_games_of_different_variants_are_rejected(tmp_path):
     files = [tmp_path / f"{number}.txt" for number in range(3)]
     for file, options in zip(files, ({}, {"num_players": 3}, {"opening_plies": 2}), strict=True):
         write_records(file, game_records(play_games(["random"], num_games=1, **options)))
     with pytest.raises(ValueError, match=r"games with game ninetka and ninetka:num_players=3: expected"):
-        results_of(files[:2])
+        read_results(files[:2])
     with pytest.raises(ValueError, match="games with opening_plies 0 and 2: expected games of one kind"):
-        results_of([files[0], files[2]])
+        read_results([files[0], files[2]])
     text = files[2].read_text(encoding="utf-8").replace("opening_plies: 2", "opening_plies: -2")
     files[2].write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match="opening_plies '-2': expected an integer of at least 0"):
-        results_of([files[2]])
+        read_results([files[2]])
     (tmp_path / "empty.txt").write_text("", encoding="utf-8")
     with pytest.raises(ValueError, match=r"empty.txt: no complete rotation group"):
-        results_of([tmp_path / "empty.txt"])
+        read_results([tmp_path / "empty.txt"])
 
 
 def test_csv_has_a_row_for_each_game():
@@ -391,23 +391,25 @@ def test_csv_holds_any_text():
     ],
     ids=["raises", "exits", "illegal", "shape", "type"],
 )
-def test_an_agent_that_fails_ends_the_match_which_keeps_its_games(error, message, tmp_path):
+def test_failing_agent_ends_the_match_and_finished_games_are_saved(error, message, tmp_path):
     """The agent fails in a game of the third batch (see `rare`); earlier games are saved."""
-    file, unbroken = tmp_path / "games.txt", play_games(["random", "random"], num_games=20, seed=SEED)
+    file, uninterrupted = tmp_path / "games.txt", play_games(["random", "random"], num_games=20, seed=SEED)
     with pytest.raises(AgentError, match=rf"game {FIRST + 1}: agent 'failing': {message}") as failed:
-        play_games([Failing(rare, error), "random"], num_games=20, batch=4, seed=SEED, finished=SavedGames(file))
+        play_games([Failing(rare, error), "random"], num_games=20, batch=4, seed=SEED, on_batch_end=GameSaver(file))
     saved = list(read_records(file))
     assert 8 <= len(saved) <= 11
     assert summarise(failed.value.results).agents[0].games == len(saved) // 2 * 2
-    assert [record.actions for record in saved[:8]] == [record.actions for record in game_records(unbroken, range(8))]
+    assert [record.actions for record in saved[:8]] == [
+        record.actions for record in game_records(uninterrupted, range(8))
+    ]
 
 
 SEED, FIRST = 7, 9
-"""Seed of a match of two random agents, and the first game in which `rare` is true when the first agent moves."""
+"""Seed of a match of two random agents, and index of the first game in which `rare` is true at a move of agent 0."""
 
 
 def always(games):
-    """Return whether a game has 20 to 22 stones, which occurs for every seat to move, but not in the warm-up."""
+    """Return whether any game has 20 to 22 stones. In a game each seat moves at such a time, in the warm-up none."""
     return bool(np.isin((games["board"] != 0).sum(axis=1), (20, 21, 22)).any())
 
 
@@ -417,28 +419,28 @@ def never(games):
 
 
 def rare(games):
-    """Return whether a position is one of a few pseudo-random ones."""
+    """Return whether any position is one of a small pseudo-random set."""
     return bool((games["lines"].astype(np.int64).sum(axis=1) % 211 == 7).any())
 
 
 @pytest.mark.parametrize("batch", [1, 7, 60])
-def test_forfeited_games_are_lost_and_all_others_are_those_of_the_match(batch):
-    """After a failed batch, the agent is asked about each game alone with the same random numbers."""
-    usual = play_games(["random", "random"], num_games=60, seed=SEED)
+def test_forfeited_games_are_lost_and_others_unchanged(batch):
+    """After a failed batch, the agent acts in each game alone, with the same random numbers."""
+    without_failures = play_games(["random", "random"], num_games=60, seed=SEED)
     results = play_games([Failing(rare), "random"], num_games=60, seed=SEED, batch=batch, forfeit=True)
     assert 3 < len(results.failures) < 10
     assert min(results.failures) == FIRST
     for game in range(60):
         played = results.actions[game][results.actions[game] != NO_ACTION]
-        assert (usual.actions[game][: len(played)] == played).all()
+        assert (without_failures.actions[game][: len(played)] == played).all()
         if game in results.failures:
             seat = results.schedule.seatings[game].tolist().index(0)
             assert results.events[game] == Event("left", seat)
             assert results.winners[game] == 1 - seat
             assert results.failures[game] == f"game {game + 1}: agent 'failing': ZeroDivisionError: late"
         else:
-            assert results.winners[game] == usual.winners[game]
-            assert len(played) == (usual.actions[game] != NO_ACTION).sum()
+            assert results.winners[game] == without_failures.winners[game]
+            assert len(played) == (without_failures.actions[game] != NO_ACTION).sum()
 
 
 @pytest.mark.parametrize(
@@ -460,16 +462,16 @@ def test_every_failure_can_be_forfeited(error):
     assert all("\n" not in failure for failure in results.failures.values())
 
 
-def test_forfeited_games_stay_so_when_a_match_goes_on(tmp_path):
+def test_forfeited_games_stay_forfeited_on_resume(tmp_path):
     file, options = tmp_path / "games.txt", {"num_games": 60, "seed": SEED, "batch": 10, "forfeit": True}
     agents = [Failing(rare), "random"]
-    unbroken = play_games(agents, **options)
-    write_records(file, game_records(unbroken, range(33)))
-    earlier = earlier_games(file, make_match(agents, **options).settings)
-    results = play_games(agents, **options, earlier=earlier, finished=SavedGames(file, earlier))
-    assert figures(results) == figures(unbroken)
-    assert (results.failures, results.events) == (unbroken.failures, unbroken.events)
-    assert list(read_records(file)) == list(game_records(unbroken))
+    uninterrupted = play_games(agents, **options)
+    write_records(file, game_records(uninterrupted, range(33)))
+    earlier = read_earlier_games(file, make_match(agents, **options).settings)
+    results = play_games(agents, **options, earlier=earlier, on_batch_end=GameSaver(file, earlier))
+    assert figures(results) == figures(uninterrupted)
+    assert (results.failures, results.events) == (uninterrupted.failures, uninterrupted.events)
+    assert list(read_records(file)) == list(game_records(uninterrupted))
 
 
 def test_an_agent_that_fails_in_a_batch_but_not_alone():
@@ -490,13 +492,17 @@ def test_an_agent_that_fails_before_the_first_game_is_named():
         play_games([agent], num_games=2, forfeit=True)
 
 
-def test_memory_that_has_run_out_is_no_failure_of_an_agent():
+def test_memory_error_is_not_an_agent_failure():
     with pytest.raises(MemoryError):
         play_games([Failing(lambda games: len(games) > 2, MemoryError())], num_games=8)
 
 
-class Players(Failing):
-    """Has seat agents that fail in the method `place`, in the games in which `when` is true."""
+class FailingSeatAgents(Failing):
+    """Starts a seat agent per game; `error` is raised in the games for which `when(index of the game)` is true.
+
+    `place` is the name of the method that raises it: "start", or the seat agent's "act", "observe" or "close". With
+    "last", `observe` raises it at the last action of the game; with "observe", at the actions before.
+    """
 
     def __init__(self, place, when, error=LATE):
         super().__init__(when, error)
@@ -526,8 +532,8 @@ class Players(Failing):
 
 @pytest.mark.parametrize("place", ["start", "act", "observe", "last", "close"])
 @pytest.mark.parametrize("error", [ZeroDivisionError("late"), Forfeit("left", "gone")], ids=["raises", "gives up"])
-def test_players_that_fail_are_named_or_forfeit(place, error):
-    agents = [Players(place, lambda number: number == 4, error), "random"]
+def test_failing_seat_agents_are_reported_or_forfeit(place, error):
+    agents = [FailingSeatAgents(place, lambda number: number == 4, error), "random"]
     text = "gone" if isinstance(error, Forfeit) else "ZeroDivisionError: late"
     if not isinstance(error, Forfeit):
         with pytest.raises(AgentError, match=rf"game 5: agent 'failing': {text}"):
@@ -553,7 +559,7 @@ def stopped_in_batch(monkeypatch):
     """Return a function that makes Ctrl-C or another signal stop a match in the given batch, counted from 0."""
 
     def prepare(number, reason=KeyboardInterrupt):
-        play_ply, begun = lockstep.Lockstep._play_ply, []
+        play_ply, begun = lockstep.LockstepGames._play_ply, []
 
         def interrupted(self, active, ply):
             begun.extend([ply] if ply == 0 else [])
@@ -561,14 +567,14 @@ def stopped_in_batch(monkeypatch):
                 raise reason
             return play_ply(self, active, ply)
 
-        monkeypatch.setattr(lockstep.Lockstep, "_play_ply", interrupted)
+        monkeypatch.setattr(lockstep.LockstepGames, "_play_ply", interrupted)
 
     return prepare
 
 
-@pytest.mark.parametrize("reason", [KeyboardInterrupt(), Stopped(signal.SIGTERM)], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize("reason", [KeyboardInterrupt(), StoppedBySignal(signal.SIGTERM)], ids=["ctrl-c", "sigterm"])
 @pytest.mark.parametrize("name", ["evaluate", "rate"])
-def test_a_stopped_command_prints_and_saves_what_is_over(name, reason, stopped_in_batch, tmp_path):
+def test_stopped_command_prints_and_saves_finished_games(name, reason, stopped_in_batch, tmp_path):
     stopped_in_batch(2, reason)
     asked = [name, "random", "maxn:depth=1", "random", "--games", 4, "--batch", 4, "--seed", 2]
     files = ["--json", tmp_path / "a.json", "--csv", tmp_path / "a.csv", "--save-games", tmp_path / "a.txt"]
@@ -644,7 +650,7 @@ def test_an_agent_that_fails_late_ends_the_command_with_the_figures_so_far(monke
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_ctrl_c_while_figures_are_worked_out(exact, monkeypatch, tmp_path):
+def test_ctrl_c_while_figures_are_computed(exact, monkeypatch, tmp_path):
     summarise, calls = evaluate.summarise, []
 
     def stopped(*arguments, **options):
@@ -672,7 +678,7 @@ def test_games_are_not_overwritten_by_their_figures(tmp_path):
         assert f"{option} {file}: the games are read from this file: name another one" in done.stderr
 
 
-def test_a_stopped_curve_is_drawn_as_far_as_it_came(stopped_in_batch, tmp_path):
+def test_stopped_curve_is_drawn_with_finished_points(stopped_in_batch, tmp_path):
     pytest.importorskip("matplotlib")
     stopped_in_batch(4)
     asked = ["curve", "mcts:threads=1", "--against", "random", "--simulations", "1,2,4", "--games", 8, "--batch", 4]
@@ -688,10 +694,10 @@ def test_a_stopped_curve_is_drawn_as_far_as_it_came(stopped_in_batch, tmp_path):
     assert not (tmp_path / "b.json").exists()
 
 
-def test_lines_show_the_progress_where_no_terminal_is(monkeypatch, capsys):
+def test_progress_is_printed_as_lines_without_a_terminal(monkeypatch, capsys):
     now = [0.0]
-    monkeypatch.setattr(playing.time, "perf_counter", lambda: now[0])
-    with playing.progress(100) as bar:
+    monkeypatch.setattr(match_runner.time, "perf_counter", lambda: now[0])
+    with match_runner.progress(100) as bar:
         for done in range(50, 101):  # a resumed match
             now[0] += 30 if done > 90 else 0.5
             bar.show(done)

@@ -1,4 +1,4 @@
-"""Ratings of a pool, curves of strength and gates: games, files and errors."""
+"""Test ratings of a pool, strength curves and gates: games, files and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ninetka_train.cli import app
 from ninetka_train.judging.arena import make_match, play_games
 from ninetka_train.judging.curve import play_points, with_budget
 from ninetka_train.judging.evaluate import summarise
-from ninetka_train.judging.ratings import usual_pool, wilson
+from ninetka_train.judging.ratings import default_pool, wilson_interval
 from ninetka_train.judging.report import ratings_page
 
 pytestmark = pytest.mark.slow
@@ -27,13 +27,13 @@ def run(*arguments):
 # The pool
 
 
-def test_the_usual_pool_has_yardsticks_and_every_known_network():
+def test_default_pool_has_benchmark_opponents_and_all_known_networks():
     pytest.importorskip("torch")
-    pool = usual_pool("ninetka")
+    pool = default_pool("ninetka")
     assert {"random", "maxn", "mcts:simulations=2000", "net:gen-1", "net:gen-4", "net:simulations=64"} <= set(pool)
     assert len(pool) == len(set(pool))
     for game in ("go", "kropki"):
-        assert {"random", "mcts:simulations=200"} <= set(usual_pool(game))
+        assert {"random", "mcts:simulations=200"} <= set(default_pool(game))
 
 
 def test_an_anchor_is_the_zero_of_ratings_and_of_their_intervals():
@@ -49,11 +49,11 @@ def test_an_anchor_is_the_zero_of_ratings_and_of_their_intervals():
         assert low < other.elo < high
         # a difference to the anchor is about as uncertain as a difference to the mean
         assert high - low > 0.8 * (one.elo_interval[1] - one.elo_interval[0])
-    with pytest.raises(ValueError, match="anchor='nobody': expected one of 'random', "):
-        summarise(results, anchor="nobody")
+    with pytest.raises(ValueError, match="anchor='missing': expected one of 'random', "):
+        summarise(results, anchor="missing")
 
 
-def test_the_page_ranks_all_with_intervals_and_tells_the_command():
+def test_ratings_page_ranks_agents_and_quotes_the_command():
     agents = [make_agent(spec, GO) for spec in ("random", "mcts:simulations=30")]
     page = ratings_page(
         summarise(play_games(agents, game=GO, num_games=20, seed=3), anchor="random"), "x.md", ["a b", "c"]
@@ -97,7 +97,7 @@ def test_a_curve_plays_each_budget_against_the_same_opponent(tmp_path):
         credit = point["wins"] + point["draws"] / 2
         assert point["games"] == 6
         assert point["share"] == pytest.approx(credit / 6)
-        assert point["interval"] == pytest.approx(wilson(credit, 6))
+        assert point["interval"] == pytest.approx(wilson_interval(credit, 6))
         assert point["seconds"] > 0
     assert written["settings"]["seed"] == 4
     assert written["machine"]
@@ -116,7 +116,7 @@ def test_budgets_are_written_as_options():
     [
         (["rate", "random"], "a pool of 1 agent: expected at least 2"),
         (["rate", "random", "random", "--anchor", "maxn"], "anchor='maxn': expected one of 'random', 'random (2)'"),
-        (["rate", "random", "nobody"], "unknown agent 'nobody'"),
+        (["rate", "random", "missing"], "unknown agent 'missing'"),
         (["rate", "--game", "chess"], "unknown game 'chess'"),
         (["rate", "random", "random", "--table", "/none/x.md"], "/none/x.md: cannot write"),
         (["rate", "random", "random", "--table", "x", "--json", "x"], "--json and --table name the same file, x"),
@@ -163,14 +163,14 @@ def test_a_gate_ends_the_command_with_its_verdict(gate, status, word, tmp_path):
     assert found["games"] < 400
 
 
-def test_a_gate_that_stays_undecided_says_so():
+def test_an_undecided_gate_is_reported():
     done = run("evaluate", "random", "random", "--games", 4, "--gate", "0.49,0.51")
     assert done.exit_code == 4
     assert "undecided after 4 of at most 4 games" in " ".join(done.stdout.split())
 
 
 @pytest.mark.usefixtures("one_torch_thread")
-def test_networks_alone_begin_at_random_unless_told(tmp_path):
+def test_networks_alone_start_with_random_plies_by_default(tmp_path):
     done = run("evaluate", "net:gen-1", "--games", 2, "--json", tmp_path / "x.json")
     assert done.exit_code == 0, done.output
     assert "networks repeat their openings, so each rotation starts with 4 random" in " ".join(done.stderr.split())

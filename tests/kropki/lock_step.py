@@ -19,11 +19,14 @@ RULES = [(territory, start) for territory in ("declared", "immediate") for start
 SIZES = [(3, 3), (4, 4), (5, 5), (6, 6), (8, 8), (10, 10), (7, 4), (4, 9), (3, 12), (12, 5), (13, 13), (3, 32), (39, 3),
          (20, 20), (39, 32)]  # fmt: skip
 FULL = 64
-"""On boards with more nodes, fewer positions are compared, because the reference is slow."""
+"""Number of nodes. On larger boards, fewer positions are compared, because the reference is slow."""
 
 
 def play_in_lock_step(size: tuple[int, int], rule: tuple[str, str], seed: int, every: int = 1) -> int:
-    """Play a random game; compare every `every`-th position and the last one; return the number of points."""
+    """Play a random game in both implementations; compare every `every`-th position and the last position.
+
+    `rule` is a pair of the options `territory` and `start`. Return the number of points placed.
+    """
     rng = np.random.default_rng(seed)
     game, reference = Game.new(*size, territory=rule[0], start=rule[1]), ReferenceGame(*size, *rule)
     late = rng.random() < 0.5  # in half of the games, seats often end their turns without drawing
@@ -47,7 +50,7 @@ def assert_equal(game: Game, reference: ReferenceGame) -> None:
     assert (game.drawing, game.ply) == (reference.placed, reference.plies)
     assert game.is_over or game.to_move == reference.to_move
     assert game.legal_actions().tolist() == reference.legal_actions()
-    assert game.records["walk"].any() == game.drawing
+    assert game.records["cell_list"].any() == game.drawing
     assert game.records["cell"].max() < 128
     rebuilt = Game.from_board(
         game.board, game.region, game.to_move, drawing=game.drawing, last=game.last_point,
@@ -58,9 +61,11 @@ def assert_equal(game: Game, reference: ReferenceGame) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--games", type=int, default=5000, help="approximate total of games (default: %(default)s)")
+    parser.add_argument("--games", type=int, default=5000, help="approximate number of games (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first game of each size and rule")
-    parser.add_argument("--nodes", type=int, default=39 * 32, help="maximum nodes (default: %(default)s, all)")
+    parser.add_argument(
+        "--nodes", type=int, default=39 * 32, help="maximum number of nodes of a board (default: %(default)s, all)"
+    )
     chosen = parser.parse_args()
     shares = {(width, height): (width * height) ** -1.5 for width, height in SIZES if width * height <= chosen.nodes}
     for size, share in shares.items():

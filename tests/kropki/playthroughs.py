@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from golden.playthrough import Face, Facts, tell
+from golden.playthrough import Facts, View, to_facts
 from kropki.reference import ReferenceGame
 
 PLAYTHROUGHS = {
@@ -17,12 +17,12 @@ PLAYTHROUGHS = {
 """Maps the name of each file to options and seed."""
 
 
-def reference(options: Mapping[str, Any], drawn: tuple[int, ...]) -> Face:
+def reference(options: Mapping[str, Any], drawn: tuple[int, ...]) -> View:
     """Start a game of the slow reference."""
     return Reference(options)
 
 
-class Reference(Face):
+class Reference(View):
     """A game of the slow reference."""
 
     name = "the reference"
@@ -30,11 +30,11 @@ class Reference(Face):
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.game = ReferenceGame(**options)
 
-    def tell(self) -> Facts:
+    def facts(self) -> Facts:
         game, over = self.game, self.game.is_over()
         legal, (black, white) = game.legal_actions(), game.scores()
         lead = (black > white) - (black < white)
-        return tell(
+        return to_facts(
             ply=game.plies,
             to_move=game.to_move,
             passed=(),

@@ -12,7 +12,10 @@ KING = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
 
 
 class Core(NamedTuple):
-    """The nodes that orthogonal steps reach from a node through nodes that are no live points of a seat."""
+    """The nodes reached from a node by orthogonal steps that avoid the live points of a seat.
+
+    `enclosed`: whether none of these nodes is on the edge of the board.
+    """
 
     nodes: frozenset[Node]
     enclosed: bool
@@ -26,7 +29,7 @@ class ReferenceGame:
         self.nodes = [(row, column) for row in range(height) for column in range(width)]
         self.number = {node: number for number, node in enumerate(self.nodes)}
         self.edge = {node for node in self.nodes if self.on_edge(node)}
-        self.beside = {
+        self.neighbours = {
             (row, column): [(row + r, column + c) for r, c in ORTHOGONAL if (row + r, column + c) in self.number]
             for row, column in self.nodes
         }
@@ -52,7 +55,7 @@ class ReferenceGame:
     def core(self, start: Node, live: set[Node]) -> Core:
         found, waiting = {start}, [start]
         while waiting:
-            for there in self.beside[waiting.pop()]:
+            for there in self.neighbours[waiting.pop()]:
                 if there not in live and there not in found:
                     found.add(there)
                     waiting.append(there)
@@ -77,24 +80,27 @@ class ReferenceGame:
     # The inside, by its definition
 
     def inside(self, core: frozenset[Node]) -> set[Node]:
-        """Return the core, and all nodes from which every king's path that avoids the core crosses one common node.
+        """Return the nodes that become a region when a core is drawn.
 
-        There are no such nodes outside the bounding rectangle of the core, because three straight paths lead away from
-        the rectangle.
+        These are the core and all nodes for which `gets_out` is false. Only nodes in the bounding rectangle of the core
+        are tried, because from every other node three straight paths lead away from the core.
         """
         rows, columns = sorted(row for row, _ in core), sorted(column for _, column in core)
         near = itertools.product(range(rows[0], rows[-1] + 1), range(columns[0], columns[-1] + 1))
         return set(core) | {x for x in near if x not in core and not self.gets_out(x, core)}
 
     def gets_out(self, start: Node, core: frozenset[Node]) -> bool:
-        """Return whether no single node blocks all paths from `start` to beyond the edge."""
+        """Return whether king's steps that avoid the core lead from `start` to the edge.
+
+        They must also do so if any single node other than `start` is closed.
+        """
         path = self.path_out(start, core, frozenset())
         return path is not None and all(
             self.path_out(start, core, frozenset([node])) is not None for node in path if node != start
         )
 
     def path_out(self, start: Node, core: frozenset[Node], closed: frozenset[Node]) -> list[Node] | None:
-        """Return a king's path to the edge that avoids the core and the closed nodes, None if there is none."""
+        """Return a path of king's steps to the edge that avoids the core and the closed nodes, or None."""
         came: dict[Node, Node | None] = {start: None}
         waiting = [start]
         while waiting:
@@ -165,7 +171,7 @@ class ReferenceGame:
         ]
 
     def planes(self, viewer: int) -> list[list[bool]]:
-        """Return the 14 planes as lists over the nodes, written from the text of the table of planes."""
+        """Return the 14 planes, each as a list over the nodes. Written from the texts in the table of planes."""
         own, other, mover = viewer + 1, 2 - viewer, self.to_move
         own_live, other_live = self.live(viewer), self.live(1 - viewer)
         may_draw = self.drawable_cores(mover) if self.placed else []

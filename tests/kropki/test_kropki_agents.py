@@ -14,7 +14,7 @@ import pytest
 from kropki.reference import ReferenceGame
 
 from ninetka_agents.agent import make_agent
-from ninetka_agents.kropki.exact import Solver, board_values, open_choices
+from ninetka_agents.kropki.exact import Solver, board_values, count_open_choices
 from ninetka_env.games.kropki.game import Game
 
 RULES = [(territory, start) for territory in ("declared", "immediate") for start in ("empty", "cross")]
@@ -47,7 +47,7 @@ def followers(game: ReferenceGame) -> list[ReferenceGame]:
 
 
 def random_pair(sides: tuple[int, int], rule: tuple[str, str], free: int, seed: int) -> tuple[Game, ReferenceGame]:
-    """Return a random position with `free` free nodes, or a finished game, in both implementations."""
+    """Return the same random position in both implementations: at most `free` nodes are free, or the game is over."""
     rng = np.random.default_rng(seed)
     game, reference = Game.new(*sides, territory=rule[0], start=rule[1]), ReferenceGame(*sides, *rule)
     while game.records["free"][0] > free and not game.is_over:
@@ -64,13 +64,13 @@ def solver_of(sides: tuple[int, int]) -> Solver:
 
 @pytest.mark.parametrize("rule", RULES, ids="-".join)
 @pytest.mark.parametrize("sides", [(3, 3), (4, 3), (5, 4), (5, 5)], ids=str)
-def test_the_solver_agrees_with_plain_reading(sides: tuple[int, int], rule: tuple[str, str]) -> None:
+def test_the_solver_agrees_with_a_plain_search(sides: tuple[int, int], rule: tuple[str, str]) -> None:
     for seed in range(4):
         game, reference = random_pair(sides, rule, 5, seed)
         assert solver_of(sides).solve(game).value == plain_value(reference)
 
 
-def test_the_values_of_actions_are_those_of_the_positions_after_them() -> None:
+def test_the_value_of_an_action_is_the_value_of_the_position_after_it() -> None:
     decided = 0
     for seed in range(24):
         game, reference = random_pair((5, 5), RULES[0], 5, seed)
@@ -83,8 +83,11 @@ def test_the_values_of_actions_are_those_of_the_positions_after_them() -> None:
     assert decided > 3
 
 
-def test_one_solver_tells_the_two_rules_apart() -> None:
-    """Black closes at the right: declared, White must fill in and Black need not draw; immediate, the rules draw."""
+def test_one_solver_distinguishes_the_two_rules() -> None:
+    """Black closes its chain on D2. If regions are declared, Black need not draw until White has to fill C2.
+
+    White then loses two points. If regions are drawn immediately, White loses only one.
+    """
     solver, rows = Solver(4, 3), "OXXO/XO../OXXO"
     declared, immediate = (game_of(rows, territory=rule) for rule in ("declared", "immediate"))
     assert [solver.solve(game).value for game in (declared, immediate)] == [
@@ -98,7 +101,7 @@ def test_the_solver_refuses_other_boards() -> None:
         solver_of((3, 3)).solve(Game.new(4, 3))
 
 
-def test_the_published_values_are_those_of_the_solver() -> None:
+def test_the_published_values_match_the_solver() -> None:
     published = json.loads(
         (Path(__file__).parents[2] / "docs" / "games" / "kropki-exact.json").read_text(encoding="utf-8")
     )
@@ -115,9 +118,9 @@ def game_of(rows: str, **options: object) -> Game:
 @pytest.mark.parametrize(
     ("rows", "seat", "best"),
     [
-        (".XX../XOO../.XX../.....", 0, "D3"),  # takes two
-        (".OO../OXX../.OO../.....", 0, "D3"),  # saves two
-        (".XX../XOO../.XX../..X../.XO.X/..X..", 0, "D5"),  # two rather than one
+        (".XX../XOO../.XX../.....", 0, "D3"),  # captures two points
+        (".OO../OXX../.OO../.....", 0, "D3"),  # saves two points
+        (".XX../XOO../.XX../..X../.XO.X/..X..", 0, "D5"),  # two points rather than one
     ],
 )
 def test_greedy_takes_and_saves_the_most(rows: str, seat: int, best: str, territory: str) -> None:
@@ -127,7 +130,7 @@ def test_greedy_takes_and_saves_the_most(rows: str, seat: int, best: str, territ
         assert game.action_name(int(action)) == best
 
 
-def test_greedy_draws_what_it_may() -> None:
+def test_greedy_draws_every_region_it_may() -> None:
     game = game_of(".X.X./XO.OX/.X.X.")
     game.play(game.action_index("C2"))
     agent, rng = make_agent("greedy", "kropki"), np.random.default_rng(0)
@@ -139,8 +142,8 @@ def test_greedy_draws_what_it_may() -> None:
 def enclosing_position(free: int, held: int) -> Game:
     """Return a 10 x 10 position with many regions that may be drawn and few free nodes.
 
-    White fills every other node, and Black encloses these nodes one by one. A seat draws only while it encloses more
-    than `held` undrawn points.
+    White fills every other node, and Black encloses these nodes one by one. A seat draws regions only while it could
+    capture more than `held` points by drawing.
     """
     game, nodes = Game.new(10, 10), 100
     black = [node for node in range(nodes) if sum(divmod(node, 10)) % 2]
@@ -149,28 +152,28 @@ def enclosing_position(free: int, held: int) -> Game:
         wanted = (white if game.to_move else black) + list(range(nodes))
         game.play(next(node for node in wanted if game.legal_mask()[node]))
         while game.drawing and not game.is_over:
-            draws = game.records["held"][0][game.to_move] > held
+            draws = game.records["capturable"][0][game.to_move] > held
             game.play(int(game.legal_actions()[0 if draws else -1]))
     return game
 
 
 @pytest.mark.parametrize(("free", "held"), [(1, 16), (2, 14)])
-def test_regions_that_wait_to_be_drawn_are_searched_or_left_to_greedy(free: int, held: int) -> None:
+def test_many_undrawn_regions_are_searched_or_left_to_greedy(free: int, held: int) -> None:
     game = enclosing_position(free, held)
-    assert game.records["held"].sum() > 20
-    assert open_choices(game.records)[0] == free + game.records["held"].sum()
+    assert game.records["capturable"].sum() > 20
+    assert count_open_choices(game.records)[0] == free + game.records["capturable"].sum()
     rng = np.random.default_rng(0)
     actions = [make_agent(spec, "kropki").act(game.records, rng) for spec in ("exact", "greedy")]
     assert actions[0] == actions[1]
 
 
-def test_a_search_has_room_for_all_drawings() -> None:
+def test_a_search_has_room_for_all_regions_that_may_be_drawn() -> None:
     solver, game = Solver(10, 10, table_bits=16), enclosing_position(1, 9)
     best = (min if game.to_move else max)(solver.action_values(game).values())
     assert solver.solve(game).value == best
 
 
-def test_exact_plays_on_as_well_as_can_be() -> None:
+def test_exact_plays_optimally_to_the_end() -> None:
     agent, rng = make_agent("exact:free=6", "kropki"), np.random.default_rng(1)
     for seed in range(6):
         game, _ = random_pair((5, 5), RULES[seed % 4], 6, seed)
@@ -186,7 +189,7 @@ def test_wrong_options_are_refused() -> None:
             make_agent(spec, "kropki")
 
 
-def test_the_command_that_solves_boards_refuses_what_is_none() -> None:
+def test_the_command_that_solves_boards_refuses_other_texts() -> None:
     command = [sys.executable, "-m", "ninetka_agents.kropki.exact", "3x3y"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1

@@ -13,13 +13,13 @@ from ninetka_env.core.registry import get_definition, load_variant
 from ninetka_env.games.kropki.definition import KROPKI
 from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import column_name, node_index, node_name
-from ninetka_env.games.kropki.rules import RECORDS, record_type
+from ninetka_env.games.kropki.rules import STATE_DTYPES, state_dtype
 
 # Options
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    ("options", "message"),
     [
         ({"width": 2}, "width=2: expected an integer of at least 3 and at most 39"),
         ({"height": 33}, "height=33: expected an integer of at least 3 and at most 32"),
@@ -28,12 +28,12 @@ from ninetka_env.games.kropki.rules import RECORDS, record_type
         ({"start": 1}, "start=1: expected one of 'empty', 'cross'"),
     ],
 )
-def test_wrong_options_are_refused_by_name(options: dict[str, object], named: str) -> None:
-    with pytest.raises(ValueError, match=named):
+def test_wrong_options_are_refused_by_name(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Game.new(**options)
 
 
-def test_options_that_are_unknown_are_refused_with_those_that_are_known() -> None:
+def test_unknown_options_are_refused_with_a_suggestion() -> None:
     with pytest.raises(ValueError, match=r"unknown option 'widht'.*did you mean 'width'"):
         get_definition("kropki").variant(widht=10)
 
@@ -45,7 +45,7 @@ def test_a_spec_is_read_and_written() -> None:
     assert load_variant("kropki").spec == "kropki"
 
 
-def test_the_cross_stands_in_the_middle() -> None:
+def test_the_cross_is_in_the_middle() -> None:
     board = Game.new(6, 7, start="cross").board
     assert board[2:4, 2:4].tolist() == [[1, 2], [2, 1]]
     assert (board != 0).sum() == 4
@@ -53,13 +53,13 @@ def test_the_cross_stands_in_the_middle() -> None:
     assert Game.new(6, 7, start="cross").ply == 0
 
 
-def test_few_record_types_without_gaps_serve_all_sizes() -> None:
-    assert [record_type(*sides) for sides in ((3, 3), (12, 12), (13, 3), (20, 20), (3, 21), (39, 32))] == [
-        RECORDS[0], RECORDS[0], RECORDS[1], RECORDS[1], RECORDS[2], RECORDS[2],
+def test_three_dtypes_without_gaps_serve_all_sizes() -> None:
+    assert [state_dtype(*sides) for sides in ((3, 3), (12, 12), (13, 3), (20, 20), (3, 21), (39, 32))] == [
+        STATE_DTYPES[0], STATE_DTYPES[0], STATE_DTYPES[1], STATE_DTYPES[1], STATE_DTYPES[2], STATE_DTYPES[2],
     ]  # fmt: skip
-    for record in RECORDS:
-        assert sum(record.fields[name][0].itemsize for name in record.names) == record.itemsize
-        assert record in KROPKI.dtypes
+    for dtype in STATE_DTYPES:
+        assert sum(dtype.fields[name][0].itemsize for name in dtype.names) == dtype.itemsize
+        assert dtype in KROPKI.dtypes
 
 
 # Names
@@ -111,7 +111,7 @@ def drawing_game() -> Game:
         ("*C2", r"action 22 \(\*C2\) is illegal for seat 0: nothing can be drawn there"),
     ],
 )
-def test_while_drawing_the_reason_is_told(name: str, reason: str) -> None:
+def test_illegal_actions_while_drawing_name_the_reason(name: str, reason: str) -> None:
     refuse(drawing_game(), name, reason)
 
 
@@ -124,14 +124,14 @@ def test_while_drawing_the_reason_is_told(name: str, reason: str) -> None:
         ("end", r"action 30 \(end\) is illegal for seat 1: a turn begins with a point: place it first"),
     ],
 )
-def test_before_placing_the_reason_is_told(name: str, reason: str) -> None:
+def test_illegal_actions_before_placing_name_the_reason(name: str, reason: str) -> None:
     game = drawing_game()
     game.play(game.action_index("*B2"))
     game.play(game.action_index("end"))
     refuse(game, name, reason)
 
 
-def test_nobody_may_place_inside_a_region() -> None:
+def test_no_point_may_be_placed_inside_a_region() -> None:
     game = game_of(".XX./XO.X/.X..")
     for name in ("C1", "*B2"):
         game.play(game.action_index(name))
@@ -146,7 +146,7 @@ def test_a_core_is_drawn_by_its_lowest_point() -> None:
     refuse(game, 18, r"action 18 \(\*C2\) is illegal for seat 0: that region is drawn by its lowest point, \*B2")
 
 
-def test_other_numbers_and_other_things_are_no_actions() -> None:
+def test_other_integers_and_other_types_are_no_actions() -> None:
     game = Game.new(5, 4)
     for action in (-1, 41, 1 << 40):
         refuse(game, action, rf"action {action} is illegal: expected 0\.\.40")
@@ -166,11 +166,11 @@ def refuse(game: Game, action: str | int, reason: str) -> None:
     [
         (".X./X.X/.X.", ["B2"], "B2"),  # nothing to capture
         (".XX../XXOX./.XX..", ["B2", "C2"], "B2"),  # a smaller chain leaves B2 out
-        (".XXX./X.XOX/.XXX.", ["B2", "D2"], "B2"),  # one of two regions captures nothing
+        (".XXX./X.XOX/.XXX.", ["B2", "D2"], "B2"),  # the region at D2 captures a point, the region at B2 none
         (".OOOO./OXXOXO/.OOOO.", ["B2", "C2", "D2", "E2"], "D2"),  # two regions that share a link
     ],
 )
-def test_regions_that_no_least_chain_encloses_are_refused(rows: str, drawn: list[str], node: str) -> None:
+def test_regions_that_no_minimal_chain_encloses_are_refused(rows: str, drawn: list[str], node: str) -> None:
     board = np.array([[".XO".index(sign) for sign in row] for row in rows.split("/")])
     region, (height, width) = np.zeros_like(board), board.shape
     for name in drawn:
@@ -287,7 +287,7 @@ def test_copies_and_pickles_are_independent() -> None:
                 assert twin != game
 
 
-def test_equal_positions_are_equal_games_however_they_were_reached() -> None:
+def test_positions_reached_in_different_orders_are_equal() -> None:
     one, other = Game.new(5, 5), Game.new(5, 5)
     for node in (0, 1, 12, 13, 6, 22):
         one.play(node)
@@ -297,8 +297,8 @@ def test_equal_positions_are_equal_games_however_they_were_reached() -> None:
     assert hash(one) == hash(other)
 
 
-def test_many_may_ask_at_once_what_may_be_drawn() -> None:
-    """Queries do not change the state, so threads cannot see each other's scratch values."""
+def test_several_threads_may_query_legal_actions_at_once() -> None:
+    """Queries do not change the state, so threads cannot see each other's intermediate values."""
     game = drawing_game()
     expected = game.legal_actions().tolist()
     with ThreadPoolExecutor(4) as pool:

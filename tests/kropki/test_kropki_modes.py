@@ -14,8 +14,8 @@ import pytest
 from ninetka_agents.agent import make_agent
 from ninetka_env import kropki_v0
 from ninetka_env.core.batch import new_games
-from ninetka_env.core.chance import make_streams
 from ninetka_env.core.jit import jit
+from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.verbs import playout
 
@@ -60,12 +60,12 @@ def _play_out(games, streams) -> None:
         pytest.param("NUMBA_BOUNDSCHECK", play_out, marks=pytest.mark.exhaustive),
     ],
 )
-def test_other_modes_decide_the_same(mode, play, tmp_path: Path) -> None:
+def test_other_modes_give_the_same_results(mode, play, tmp_path: Path) -> None:
     code = f"from kropki.test_kropki_modes import {play.__name__} as play; print(play())"
     path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {mode: "1", "PYTHONWARNINGS": "ignore", "PYTHONPATH": path}
     if mode == "NUMBA_BOUNDSCHECK":
-        environment["NUMBA_CACHE_DIR"] = str(tmp_path)  # other tests cannot use code with bounds checks
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path)  # other tests must not load code with bounds checks
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=500)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == play()

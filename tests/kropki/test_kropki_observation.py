@@ -43,7 +43,7 @@ def test_every_plane_for_every_viewer_at_every_ply(size: tuple[int, int], territ
             for viewer in range(2):
                 expected = np.array(reference.planes(viewer), np.int8)
                 if reference.is_over():
-                    expected[13] = viewer == game.to_move  # the game is over
+                    expected[13] = viewer == game.to_move  # after the end, the reference may have another seat to move
                 assert planes_of(game, viewer).tolist() == expected.tolist()
             assert drawn.records.tobytes() != game.records.tobytes() or game.ply == 0
             if reference.is_over():
@@ -53,7 +53,7 @@ def test_every_plane_for_every_viewer_at_every_ply(size: tuple[int, int], territ
             reference.play(action)
 
 
-def test_fast_planes_are_all_that_change_for_the_seat_to_move() -> None:
+def test_only_fast_planes_change_for_the_seat_to_move() -> None:
     rng = np.random.default_rng(4)
     for territory in ("declared", "immediate"):
         game = Game.new(8, 7, territory=territory)
@@ -77,8 +77,11 @@ def _write_fast(games, planes) -> None:
 
 @pytest.mark.parametrize("territory", ["declared", "immediate"])
 @pytest.mark.parametrize("size", [(3, 3), (4, 4), (6, 5), pytest.param((3, 13), marks=pytest.mark.exhaustive)], ids=str)
-def test_batches_show_what_is_drawn_from_nothing(size: tuple[int, int], territory: str) -> None:
-    """Batches write planes incrementally. Games restart in the same slot, and seats draw and end their turns."""
+def test_batches_write_the_same_planes_as_single_games(size: tuple[int, int], territory: str) -> None:
+    """Batches update planes incrementally, also when a new game replaces a finished one.
+
+    If regions are declared, the random actions also draw regions and end turns.
+    """
     envs = kropki_v0.vector_env(500, *size, territory=territory)
     envs.reset(seed=1)
     agent, rng, ended, kinds = RandomAgent(), np.random.default_rng(1), 0, np.zeros(NUM_PLANES, np.int64)
@@ -109,7 +112,7 @@ def test_the_shape_follows_from_the_options() -> None:
     assert len(PLANES) == len({plane.name for plane in PLANES}) == 14
 
 
-def test_targets_tell_in_whose_region_each_node_lies() -> None:
+def test_targets_are_the_seats_whose_regions_contain_the_nodes() -> None:
     rng = np.random.default_rng(1)
     game = Game.new(6, 6, territory="immediate")
     while not game.is_over:

@@ -12,7 +12,7 @@ from ninetka_env.games.kropki.render import render_ansi, render_rgb
 
 
 def captured() -> Game:
-    """Return a position in which White may draw round a region of Black."""
+    """Return a position in which White may draw a region around a region of Black."""
     rows = "...O..../..OXXO../.OXO.XO./..OXX.../...OO.../........"
     game = Game.from_board([[".XO".index(sign) for sign in row] for row in rows.split("/")])
     for name in ("H6", "*D4", "E6", "H1", "F3"):
@@ -38,7 +38,7 @@ def test_every_size_has_a_picture(sides: tuple[int, int]) -> None:
 def test_a_region_is_hatched_and_its_chain_drawn() -> None:
     game = captured()
     before = render_rgb(game)
-    assert count(before, (245, 200, 80)) > 1000  # what may be drawn
+    assert count(before, (245, 200, 80)) > 1000  # the marks of what may be drawn
     game.play(game.action_index("*D4"))
     after = render_rgb(game)
     assert count(after, (245, 200, 80)) == 0
@@ -71,7 +71,7 @@ def test_the_text_of_a_picture() -> None:
     assert "· ○ x @ \\ x ○ ·  ● black 0" in render_ansi(game, color=False)
 
 
-def test_colours_say_the_same() -> None:
+def test_colours_do_not_change_the_text() -> None:
     import re
 
     for game in (captured(), Game.new(39, 32)):

@@ -11,44 +11,45 @@ from kropki.reference import ORTHOGONAL, Core, ReferenceGame
 from scale import Scaled
 
 from ninetka_env.core.batch import new_games
-from ninetka_env.core.chance import make_streams
 from ninetka_env.core.jit import jit
+from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import get_definition
 from ninetka_env.core.verbs import choice_action, is_over, play, playout, random_action, write_choices
 from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import ENCLOSED, node_symmetries
-from ninetka_env.games.kropki.regions import flood, trace_chain, unmark
+from ninetka_env.games.kropki.regions import flood_fill, trace_chain, unmark
 
 SIZES = [(3, 3), (5, 5), (6, 6), (8, 8), (7, 4), (4, 9), (3, 12)]
 
-# Drawn examples: name | rule | seat to move | before | actions | after | score | free nodes, what may be drawn, or over
-# X O live, x o captured, + a point in its own region, b w empty in a region; cr places, *cr draws, - ends the turn
+# Drawn examples: name | rule, d(eclared) or i(mmediate) | seat to move | before | actions | after | scores | number of
+# free nodes, or what may be drawn, or "over". Boards: X O live points, x o captured points, + a point in a region of
+# its seat, b w an empty node in a region. Actions, c and r are letters: cr places, *cr draws, - ends the turn.
 
 EXAMPLES = """
 a chain joined to the edge is safe|d|0|.O.../XOX../XOX../.X..X|dd|.O.../XOX../XOX../.X.XX|0 0|10
-unless the diagonal step that joins it is cut|d|0|.OX./.XOX/..../....|cc *cb|.OX./.XoX/..X./....|1 0|10
+a chain is enclosed if its diagonal step to the edge is cut|d|0|.OX./.XOX/..../....|cc *cb|.OX./.XoX/..X./....|1 0|10
 a closed region is open to both until it is drawn|d|1|.XX./XO.X/.XX.|cb|.XX./XOOX/.XX.|0 0|4
 the chain closes and is drawn at once|i|0|.X./XOX/...|bc|.X./XoX/.X.|1 0|4
-closed, to be drawn if one likes|d|0|.X./XOX/...|bc|.X./XOX/.X.|0 0|*bb -
+closed, may be drawn|d|0|.X./XOX/...|bc|.X./XOX/.X.|0 0|*bb -
 closed and drawn|d|0|.X./XOX/...|bc *bb|.X./XoX/.X.|1 0|4
 drawn later, the new point not in the chain|d|0|.X.../XOX../.....|bc - dc ec *bb|.X.../XoX../.X.OX|1 0|8
-nothing enclosed: no region, and free for all|d|0|.X./X.X/...|bc|.X./X.X/.X.|0 0|5
+no point enclosed: no region, the node stays free|d|0|.X./X.X/...|bc|.X./X.X/.X.|0 0|5
 the edge encloses nothing|d|0|OX.../.X.../XX.../.....|ed|OX.../.X.../XX.../....X|0 0|14
 points on the edge may be links of the chain|d|0|.XX./XOOX/.X..|cc *bb|.XX./XooX/.XX.|2 0|4
-several regions on one move|d|0|.X.X./XO.OX/.X.X.|cb *bb *db|.X.X./XoXoX/.X.X.|2 0|6
+several regions in one turn|d|0|.X.X./XO.OX/.X.X.|cb *bb *db|.X.X./XoXoX/.X.X.|2 0|6
 chains may cross in a square|d|0|..XO../..OXO./..XO..|bb *cb|..XO../.XoXO./..XO..|1 0|10
 not through a drawn region: captured points are inert|d|1|..XO../..OX../..XO..|eb *db bb|..XO../.XOxO./..XO..|0 1|10
-who closes first, when all is drawn at once|i|0|..XO../..OX../..XO..|bb eb|..XO../.XoXO./..XO..|1 0|10
+drawn at once: the first seat to close captures|i|0|..XO../..OX../..XO..|bb eb|..XO../.XoXO./..XO..|1 0|10
 a region is worth 1 to Black|d|0|...O..../..OXXO../.OXO.XO./..OXX.../...OO.../........|ha *dc|...O...X/..OXXO../.OXobXO./..OXX.../...OO.../........|1 0|31
-and captured itself worth 6 to White|d|0|...O..../..OXXO../.OXO.XO./..OXX.../...OO.../........|ha *dc ea hf fd *db|...OO..X/..OxxO../.Ox+wxO./..OxxO../...OO.../.......X|0 6|28
-the mover captures before he is captured|i|0|.XO./XO.O/.XO.|cb|.XO./XoXO/.XO.|1 0|4
-into a house: taken at once, with all of it|i|1|.XX./X..X/.XX.|bb|.XX./XobX/.XX.|1 0|4
-into a house: taken when its owner draws|d|1|.XX../X..X./.XX..|bb ec *bb|.XX../XobX./.XX.X|1 0|6
-the least region; the ring around stays a house|i|0|..XXX../.X...X./X..X..X/X.XOX.X/X.....X/.XX.XX.|de|..XXX../.X...X./X..X..X/X.XoX.X/X..X..X/.XX.XX.|1 0|22
-a chain uses a node once: what hangs on it is inside|i|0|.XX.XX./X..XO.X/X.X.X.X/X..X..X/.X...X./..X.X..|df|.XX.XX./XbbXobX/Xb+b+bX/Xbb+bbX/.XbbbX./..XXX..|1 0|9
+the same region captured is worth 6 to White|d|0|...O..../..OXXO../.OXO.XO./..OXX.../...OO.../........|ha *dc ea hf fd *db|...OO..X/..OxxO../.Ox+wxO./..OxxO../...OO.../.......X|0 6|28
+the mover captures first|i|0|.XO./XO.O/.XO.|cb|.XO./XoXO/.XO.|1 0|4
+a point placed in an enclosed core is captured at once|i|1|.XX./X..X/.XX.|bb|.XX./XobX/.XX.|1 0|4
+a point placed in an enclosed core is captured by drawing|d|1|.XX../X..X./.XX..|bb ec *bb|.XX../XobX./.XX.X|1 0|6
+the inner region is drawn, not the ring around it|i|0|..XXX../.X...X./X..X..X/X.XOX.X/X.....X/.XX.XX.|de|..XXX../.X...X./X..X..X/X.XoX.X/X..X..X/.XX.XX.|1 0|22
+a chain uses a node once: points attached to it are inside|i|0|.XX.XX./X..XO.X/X.X.X.X/X..X..X/.X...X./..X.X..|df|.XX.XX./XbbXobX/Xb+b+bX/Xbb+bbX/.XbbbX./..XXX..|1 0|9
 region in region in region|i|0|.XXXXXXX./X..OOO..X/X.O.X.O.X/X.OXOXO.X/X.O...O.X/X..O.O..X/.XXX.XXX.|ee ef eg|.XXXXXXX./XbbooobbX/Xbob+bobX/Xbo+o+obX/Xbob+bobX/XbbooobbX/.XXXXXXX.|13 0|4
-board full: last lines are drawn|d|0|OXO/XOX/X.O|bc -|OXO/XoX/XXO|1 0|over
-board full: who would be to move draws first|d|0|OOXOOO/.XOXOO/OOXOOX|ab -|OOXOOO/XXOxOO/OOXOOX|0 1|over
+board full: the last regions are drawn|d|0|OXO/XOX/X.O|bc -|OXO/XoX/XXO|1 0|over
+board full: the seat to move draws first|d|0|OOXOOO/.XOXOO/OOXOOX|ab -|OOXOOO/XXOxOO/OOXOOX|0 1|over
 """.strip().splitlines()  # noqa: E501
 
 
@@ -106,7 +107,7 @@ def test_lock_step_with_the_reference(size: tuple[int, int], rule: tuple[str, st
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("rule", RULES[::3], ids="-".join)
 @pytest.mark.parametrize(("size", "every"), [((5, 15), 1), ((39, 32), 50)], ids=str)
-def test_lock_step_on_boards_of_other_record_types(size: tuple[int, int], every: int, rule: tuple[str, str]) -> None:
+def test_lock_step_on_boards_of_other_dtypes(size: tuple[int, int], every: int, rule: tuple[str, str]) -> None:
     play_in_lock_step(size, rule, 1, every)
 
 
@@ -114,7 +115,7 @@ def test_lock_step_on_boards_of_other_record_types(size: tuple[int, int], every:
 
 
 def random_reference(seed: int) -> ReferenceGame:
-    """Return a position with most of the edge in Black's hands, so that Black encloses large cores of many shapes."""
+    """Return a position with Black points on most of the edge, so that Black encloses large cores of many shapes."""
     rng = np.random.default_rng(seed)
     reference = ReferenceGame(int(rng.integers(5, 10)), int(rng.integers(5, 10)))
     for node in reference.nodes:
@@ -146,18 +147,19 @@ def chain_of(game: Game, node: int) -> list[tuple[int, int]]:
 def _chain_of(games, node, chain) -> int:
     game = games[0]
     first = int(game.width) + 1
-    core = flood(game, 0, node + first, len(game.walk))
+    core = flood_fill(game, 0, node + first, len(game.cell_list))
     stop = trace_chain(game, 0, core)
     for i in range(core, stop):
-        chain[i - core] = int(game.walk[i]) - first
+        chain[i - core] = int(game.cell_list[i]) - first
     unmark(game, 0, stop)
     return stop - core
 
 
 def chain_by_closing_point(reference: ReferenceGame, core: Core) -> list[tuple[int, int]]:
-    """Return the chain that a walk round the core finds, starting at a point without which the core would be open.
+    """Return the chain around a core, found by a walk from a closing point; an empty list without such a point.
 
-    Programs find the chain that a new point closes in this way. Without such a point, return an empty list.
+    A closing point is a point next to the core without which the core would not be enclosed. Programs may find chains
+    by such a walk when a point is placed.
     """
     near = sorted({(row + r, column + c) for row, column in core.nodes for r, c in ORTHOGONAL} - core.nodes)
     for start in near:
@@ -170,7 +172,10 @@ def chain_by_closing_point(reference: ReferenceGame, core: Core) -> list[tuple[i
 
 
 def walk_round(reference: ReferenceGame, core: Core, start: tuple[int, int]) -> list[tuple[int, int]]:
-    """Follow the live points of Black with the core on the right until the first step would repeat."""
+    """Walk from `start` along live points of Black around the core, until the first step would be repeated.
+
+    Return the points of the walk. A detour that leads back to a point is left out.
+    """
     clockwise = [(-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1)]
     live = reference.live(0)
 
@@ -226,11 +231,14 @@ def assert_simple_chain(reference: ReferenceGame, chain: list[tuple[int, int]]) 
         assert max(abs(row - next_row), abs(column - next_column)) == 1
 
 
-# The incremental update of what is enclosed
+# The incremental update of the enclosed nodes
 
 
 def flooded(game: Game, seat: int) -> tuple[list[int], int]:
-    """Return the nodes that a seat encloses, by a flood fill from the edge, and its number of undrawn points."""
+    """Return the nodes that a seat encloses and the number of points that it may capture.
+
+    Nodes are enclosed if a flood fill from the edge does not reach them.
+    """
     board, region = game.board, game.region
     outside = np.zeros((game.height + 2, game.width + 2), bool)
     passable = np.pad((board != seat + 1) | (region != 0), 1, constant_values=True)
@@ -249,8 +257,8 @@ def enclosed_nodes(game: Game, seat: int) -> list[int]:
     return np.flatnonzero(game.records["cell"][0, first : first + nodes] & ENCLOSED << seat).tolist()
 
 
-def test_what_is_enclosed_is_what_a_flood_from_the_edge_does_not_reach(scaled: Scaled) -> None:
-    """Boards are rings within rings, so that drawings join cores of the other seat, or open them."""
+def test_enclosed_nodes_are_those_that_a_flood_fill_from_the_edge_does_not_reach(scaled: Scaled) -> None:
+    """The boards are concentric rings of both seats. Drawing a region then joins or opens the other seat's cores."""
     opened, joined, boards = 0, 0, scaled(200, 50)
     for seed in range(boards):
         rng = np.random.default_rng(seed)
@@ -264,7 +272,7 @@ def test_what_is_enclosed_is_what_a_flood_from_the_edge_does_not_reach(scaled: S
             mover, before = game.to_move, set(enclosed_nodes(game, 1 - game.to_move))
             game.play(int(rng.choice(game.legal_actions())))
             for seat in range(2):
-                assert (enclosed_nodes(game, seat), int(game.records["held"][0, seat])) == flooded(game, seat)
+                assert (enclosed_nodes(game, seat), int(game.records["capturable"][0, seat])) == flooded(game, seat)
             after = set(enclosed_nodes(game, 1 - mover))
             opened += len(before - after) > 0
             joined += len(after - before) > 0
@@ -277,7 +285,7 @@ def test_what_is_enclosed_is_what_a_flood_from_the_edge_does_not_reach(scaled: S
 @pytest.mark.parametrize("rule", RULES, ids="-".join)
 @pytest.mark.parametrize("size", [(7, 7), (8, 5)], ids=str)
 def test_symmetries_commute_with_playing(size: tuple[int, int], rule: tuple[str, str]) -> None:
-    """A drawing is named by the lowest point; after a symmetry another point may be the lowest."""
+    """A region's action is numbered by the lowest captured point; after a symmetry, another point may be the lowest."""
     rng = np.random.default_rng(size[0])
     nodes = size[0] * size[1]
     for symmetry in node_symmetries(*size):
@@ -312,13 +320,13 @@ LARGE = [pytest.param(sides, marks=pytest.mark.exhaustive) for sides in ((20, 20
 
 @pytest.mark.parametrize("sides", [(10, 10), (12, 3), *LARGE], ids=str)
 @pytest.mark.parametrize("territory", ["declared", "immediate"])
-def test_random_games_end_and_keep_their_counts(sides: tuple[int, int], territory: str) -> None:
+def test_random_games_end_with_correct_counts(sides: tuple[int, int], territory: str) -> None:
     variant = get_definition("kropki").variant(width=sides[0], height=sides[1], territory=territory)
     streams = make_streams(3, 4)
     games = new_games(variant, streams)
     actions = np.zeros(len(games), np.int64)
     _play_out(games, streams, actions)
-    assert (actions <= variant.sizes.most_plies).all()
+    assert (actions <= variant.sizes.max_plies).all()
     for index in range(len(games)):
         game = Game(games[index : index + 1])
         assert game.is_over
@@ -338,8 +346,8 @@ def _play_out(games, streams, actions) -> None:
             actions[index] += 1
 
 
-def test_playouts_and_random_actions_draw_from_all_legal_actions_alike() -> None:
-    """After one point on 3 x 3, each of the other 8 nodes comes next in one eighth of all games."""
+def test_playouts_and_random_actions_are_uniform() -> None:
+    """After one point on 3 x 3, each of the other 8 nodes is the next action in one eighth of the games."""
     variant = get_definition("kropki").variant(width=3, height=3)
     streams = make_streams(5, 7000)
     games = new_games(variant, streams)
@@ -368,7 +376,7 @@ def _run_playouts(games, streams) -> None:
         playout(games[index], streams, index)
 
 
-def test_choices_stand_for_the_legal_actions() -> None:
+def test_choices_map_to_the_legal_actions() -> None:
     rng = np.random.default_rng(2)
     for territory in ("declared", "immediate"):
         game = Game.new(9, 8, territory=territory)

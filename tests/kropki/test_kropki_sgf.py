@@ -15,7 +15,7 @@ from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.sgf import read_sgf, sgf_text
 from ninetka_env.games.kropki.game import Game
-from ninetka_env.games.kropki.sgf import from_sgf, line_of, read_line, to_sgf
+from ninetka_env.games.kropki.sgf import node_from_sgf, node_to_sgf, read_line, write_line
 
 SPECS = [
     f"kropki:width={width},height={height},territory={territory},start={start}"
@@ -26,7 +26,7 @@ SPECS = [
 
 
 def random_record(spec: str, seed: int, share: float = 1.0, tags: dict[str, str] | None = None) -> GameRecord:
-    """Play a random game; if `share` is below 1, a seat resigns after that share of the turns."""
+    """Return the record of a random game. If `share` is below 1, a seat resigns after points on that share of nodes."""
     rng = np.random.default_rng(seed)
     variant = load_variant(spec)
     game, actions = variant.game_class.start(variant), []
@@ -39,26 +39,26 @@ def random_record(spec: str, seed: int, share: float = 1.0, tags: dict[str, str]
     return GameRecord.of(actions, variant, event=event, tags=tags)
 
 
-def one(text: str) -> GameRecord:
+def read_one(text: str) -> GameRecord:
     (record,) = read_sgf(text.encode())
     return record
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_games_come_back_from_sgf_and_from_a_line(spec: str) -> None:
+def test_games_are_read_back_from_sgf_and_from_a_line(spec: str) -> None:
     for seed in range(4):
         record = random_record(spec, seed, share=(1.0, 0.5)[seed % 2], tags={"black": "me", "date": "2026-01-01"})
-        assert one(sgf_text(record)) == record
-        assert read_line(line_of(record)) == GameRecord.of(record.actions, record.variant, event=record.event)
+        assert read_one(sgf_text(record)) == record
+        assert read_line(write_line(record)) == GameRecord.of(record.actions, record.variant, event=record.event)
 
 
-def test_the_rule_is_found_by_the_chains_where_a_file_does_not_tell() -> None:
+def test_the_rule_is_found_by_the_chains_if_a_file_does_not_name_it() -> None:
     for spec in SPECS[8:12]:
         record = random_record(spec, 3)
         text = sgf_text(record)
         assert record.variant.options["territory"] in text
-        for told in ("2", ""):
-            found = one(text.replace(f"RU[{record.variant.options['territory']}]", f"RU[{told}]"))
+        for rule in ("2", ""):
+            found = read_one(text.replace(f"RU[{record.variant.options['territory']}]", f"RU[{rule}]"))
             assert found.scores == record.scores
             assert found.final() == record.final() or found.variant != record.variant
 
@@ -74,14 +74,14 @@ SMALL = "kropki 5x4 declared empty: ba bb ab da cb db bc*bb"
 
 def test_a_line_and_its_sgf() -> None:
     record = read_line(SMALL)
-    assert line_of(record) == SMALL
+    assert write_line(record) == SMALL
     assert record.winner == UNFINISHED
     assert record.scores == (1, 0)
     text = sgf_text(record).replace("\n", "")
     assert ";B[bc.bacbbcabba]" in text
     assert "GM[40]" in text
     assert "SZ[5:4]" in text
-    assert one(text).actions == record.actions
+    assert read_one(text).actions == record.actions
 
 
 def with_event(record: GameRecord, event: Event | None) -> GameRecord:
@@ -90,20 +90,20 @@ def with_event(record: GameRecord, event: Event | None) -> GameRecord:
 
 
 @pytest.mark.parametrize("event", [None, *(Event(kind, seat) for kind in ("resigned", "time") for seat in range(2))])
-def test_a_game_that_stops_while_its_seat_may_draw_comes_back(event: Event | None) -> None:
-    """After reading, the turn is still open, and a resignation is by the same seat."""
+def test_a_game_that_stops_while_its_seat_may_draw_is_read_back(event: Event | None) -> None:
+    """The record that is read has the same open turn and the same event, such as a resignation."""
     record = read_line(SMALL.replace("*bb", "*"))
     assert record.final().legal_actions().tolist() == [20 + 6, 40]
     ended = with_event(record, event)
-    assert one(sgf_text(ended)) == ended
+    assert read_one(sgf_text(ended)) == ended
     if event in (None, Event("resigned", 0)):
-        assert read_line(line_of(ended)) == ended
+        assert read_line(write_line(ended)) == ended
 
 
 @pytest.mark.parametrize("event", [Event("resigned", 0), Event("time", 1), Event("left", 1)])
-def test_a_line_has_no_words_for_other_ends(event: Event) -> None:
+def test_a_line_cannot_hold_other_ends(event: Event) -> None:
     with pytest.raises(ValueError, match="cannot be written as a line of text: the game ended"):
-        line_of(with_event(read_line(SMALL), event))
+        write_line(with_event(read_line(SMALL), event))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ MOVES = ";B[ba];W[bb];B[ab];W[da];B[cb];W[db];B[bc.bacbbcabba])"
     ],
 )
 def test_records_of_sites_are_read(rules: str, territory: str) -> None:
-    record = one((HEAD.format(rules) + "PB[a]PW[b]RE[B+R]" + MOVES).replace(";W[db]", ";\nW[d\nb]"))
+    record = read_one((HEAD.format(rules) + "PB[a]PW[b]RE[B+R]" + MOVES).replace(";W[db]", ";\nW[d\nb]"))
     assert record.variant.options["territory"] == territory
     assert record.scores == (1, 0)
     assert record.event == Event("resigned", 1)
@@ -154,11 +154,11 @@ def test_records_of_sites_are_read(rules: str, territory: str) -> None:
 
 def test_variations_and_drawn_territory_are_left_out() -> None:
     text = HEAD.format("immediate") + ";B[ba](;W[bb];B[ab]TB[.baabbccbba])(;W[aa]))"
-    assert one(text).actions == (1, 6, 5)
+    assert read_one(text).actions == (1, 6, 5)
 
 
-# Styles of sites: zagram.org with STOP, playdots.ru with a cross as moves and grounding, szkrab with line breaks,
-# Kropki for Windows with the other seat's chain, KataGoDots with an empty move. The games are made up.
+# Made-up games in the styles of sites and programs: zagram.org with STOP, playdots.ru with a cross as moves and with
+# grounding, szkrab with line breaks, Kropki for Windows with the other seat's chain, KataGoDots with an empty move.
 
 ZAGRAM = (
     "(;FF[4]GM[40]CA[UTF-8]AP[zagram.org]SZ[6]RU[Punish=0,Holes=1,AddTurn=0,MustSurr=1,MinArea=1,Pass=0,Stop=1,"
@@ -192,38 +192,38 @@ KATAGO = "(;FF[4]GM[40]CA[UTF-8]AP[katago]SZ[10:8]KM[0.5]RE[B+1.5]AB[ed][fe][ef]
     ids=["zagram", "playdots", "szkrab", "kropki", "katago"],
 )
 def test_styles_of_sites(text: str, rule: str, points: int, scores: tuple[int, int], winner: int, stated: str) -> None:
-    record = one(text)
+    record = read_one(text)
     assert record.variant.options["territory"] == rule
     nodes = record.variant.options["width"] * record.variant.options["height"]
     assert sum(action < nodes for action in record.actions) == points
     assert record.scores == scores
     assert (record.winner, record.stated, record.counted) == (winner, stated, None)
-    assert one(sgf_text(record)) == record
+    assert read_one(sgf_text(record)) == record
 
 
-def test_words_about_a_stop_cut_nothing_off() -> None:
-    """A comment is a stop only in the site's own words, and only if a single seat plays on after it."""
+def test_other_comments_about_a_stop_are_ignored() -> None:
+    """A comment is no stop if its words are not the site's words, or if both seats move after it."""
     for comment in ("Here he should have pressed STOP", "W pressed STOP"):
-        assert one(HEAD.format("immediate") + f";B[aa]C[{comment}];W[bb];B[cc])").actions == (0, 6, 12)
+        assert read_one(HEAD.format("immediate") + f";B[aa]C[{comment}];W[bb];B[cc])").actions == (0, 6, 12)
 
 
-def test_ratings_are_kept_as_they_are() -> None:
-    tags = one(PLAYDOTS).tags
+def test_ratings_are_not_changed() -> None:
+    tags = read_one(PLAYDOTS).tags
     assert (tags["black_rank"], tags["white_rank"]) == ("Нет звания, 1200", "Второй разряд, 1300")
 
 
 @pytest.mark.parametrize("rule", ["declared", "immediate"])
-def test_a_chain_of_the_other_seat_may_stand_at_the_move_that_lets_the_rules_draw_it(rule: str) -> None:
+def test_a_move_may_name_a_chain_of_the_other_seat_that_the_rules_then_draw(rule: str) -> None:
     full = f"(;GM[40]SZ[3]RU[{rule}];W[aa];B[ba];W[ca];B[ab];W[ac];B[cb];W[cc];B[bc];W[bb{{}}])"
     for chain in ("", ".baabbccbba"):
-        assert one(full.format(chain)).scores == (1, 0)
+        assert read_one(full.format(chain)).scores == (1, 0)
     with pytest.raises(ValueError, match=r"move 9 \(B2\): the chain .baabbccb is not closed"):
-        one(full.format(".baabbccb"))
+        read_one(full.format(".baabbccb"))
 
 
 def test_a_chain_of_the_other_seat_that_no_rule_draws_is_refused() -> None:
     with pytest.raises(ValueError, match=r"move 8 \(E3\): the chains enclose more than the rules draw"):
-        one("(;GM[40]SZ[5]RU[declared];B[ba];W[bb];B[ab];W[ea];B[cb];W[eb];B[bc];W[ec.baabbccbba])")
+        read_one("(;GM[40]SZ[5]RU[declared];B[ba];W[bb];B[ab];W[ea];B[cb];W[eb];B[bc];W[ec.baabbccbba])")
 
 
 @pytest.mark.parametrize(
@@ -243,10 +243,10 @@ def test_a_chain_of_the_other_seat_that_no_rule_draws_is_refused() -> None:
     ],
 )
 def test_the_result_of_a_game_that_is_not_over(text: str, winner: int, event: Event | None, stated: str) -> None:
-    record = one(HEAD.format("immediate") + f"RE[{text}];B[ba])")
+    record = read_one(HEAD.format("immediate") + f"RE[{text}];B[ba])")
     assert (record.winner, record.event, record.stated, record.counted) == (winner, event, stated, None)
     assert record.tags == {}
-    assert one(sgf_text(record)) == record
+    assert read_one(sgf_text(record)) == record
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_the_result_of_a_game_that_is_not_over(text: str, winner: int, event: Ev
 def test_the_result_of_a_game_that_is_over(
     text: str, winner: int, stated: str, counted: int | None, tmp_path: Path
 ) -> None:
-    record = one(f"(;GM[40]SZ[3]RU[declared]RE[{text}];B[aa];W[ba];B[ca];W[ab];B[ac];W[cb];B[cc];W[bc];B[bb])")
+    record = read_one(f"(;GM[40]SZ[3]RU[declared]RE[{text}];B[aa];W[ba];B[ca];W[ab];B[ac];W[cb];B[cc];W[bc];B[bb])")
     assert (record.final().is_over, record.scores) == (True, (0, 1))
     assert (record.winner, record.stated, record.counted) == (winner, stated, counted)
     for name in ("games.sgf", "games.txt"):
@@ -273,17 +273,17 @@ def test_the_result_of_a_game_that_is_over(
 
 
 def test_a_tag_of_any_name_is_only_a_tag() -> None:
-    odd = one(HEAD.format("immediate") + "GC[told: W+3];B[ba])")
-    assert (odd.tags, odd.winner) == ({"told": "W+3"}, UNFINISHED)
-    assert one(sgf_text(odd)) == odd
+    odd = read_one(HEAD.format("immediate") + "GC[stated: W+3];B[ba])")
+    assert (odd.tags, odd.winner) == ({"stated": "W+3"}, UNFINISHED)
+    assert read_one(sgf_text(odd)) == odd
 
 
 def test_points_may_be_set_up() -> None:
-    record = one("(;GM[40]SZ[6]RU[russian]AB[aa]AW[bb];W[cc];B[dd])")
+    record = read_one("(;GM[40]SZ[6]RU[russian]AB[aa]AW[bb];W[cc];B[dd])")
     assert record.start().board.sum() == 3
     assert record.start().to_move == 1
-    assert one("(;GM[40]SZ[6 : 6]RU[russian]AB[aa]AW[bb]PL[White])").start().to_move == 1
-    assert one("(;GM[40]SZ[6]RU[russian]AB[cc][dd]AW[dc][cd];B[aa])").variant.options["start"] == "cross"
+    assert read_one("(;GM[40]SZ[6 : 6]RU[russian]AB[aa]AW[bb]PL[White])").start().to_move == 1
+    assert read_one("(;GM[40]SZ[6]RU[russian]AB[cc][dd]AW[dc][cd];B[aa])").variant.options["start"] == "cross"
 
 
 @pytest.mark.parametrize(
@@ -312,26 +312,26 @@ def test_points_may_be_set_up() -> None:
 )
 def test_wrong_records_are_refused_by_the_move(text: str, error: str) -> None:
     with pytest.raises(ValueError, match=error) as caught:
-        one(text)
+        read_one(text)
     assert "\n" not in str(caught.value)
 
 
-def test_a_wider_chain_than_the_least_is_refused() -> None:
+def test_a_chain_that_is_not_minimal_is_refused() -> None:
     moves = ";B[ba];W[bb];B[ab];W[ea];B[cb];W[eb];B[db];W[ec];B[ca];W[ed];B[dc];W[aa];B[cd];W[ad];B[bc{}])"
-    wide = ".bacadbdccdbcabba"  # also round a free node
-    assert one("(;GM[40]SZ[6]RU[declared]" + moves.format(".bacbbcabba")).scores == (1, 0)
+    wide = ".bacadbdccdbcabba"  # this chain also encloses a free node
+    assert read_one("(;GM[40]SZ[6]RU[declared]" + moves.format(".bacbbcabba")).scores == (1, 0)
     with pytest.raises(ValueError, match=r"move 15 \(B4\): the chain .* is not the smallest one"):
-        one("(;GM[40]SZ[6]RU[declared]" + moves.format(wide))
+        read_one("(;GM[40]SZ[6]RU[declared]" + moves.format(wide))
 
 
 def test_names_of_nodes() -> None:
-    assert [to_sgf(node, 39) for node in (0, 26, 38, 39 * 31 + 38)] == ["aa", "Aa", "Ma", "MF"]
+    assert [node_to_sgf(node, 39) for node in (0, 26, 38, 39 * 31 + 38)] == ["aa", "Aa", "Ma", "MF"]
     for node in range(39 * 32):
-        assert from_sgf(to_sgf(node, 39), 39, 32) == node
+        assert node_from_sgf(node_to_sgf(node, 39), 39, 32) == node
 
 
 def test_a_game_that_was_set_up_has_no_line() -> None:
-    begin = Game.from_board(np.eye(5, dtype=np.int8))
-    record = GameRecord(begin.definition().variant(width=5, height=5), (), (0, 0), UNFINISHED, begin=begin)
+    start = Game.from_board(np.eye(5, dtype=np.int8))
+    record = GameRecord(start.definition().variant(width=5, height=5), (), (0, 0), UNFINISHED, start_position=start)
     with pytest.raises(ValueError, match="cannot be written as a line of text: the game starts"):
-        line_of(record)
+        write_line(record)

@@ -1,4 +1,4 @@
-"""AlphaZero: searched games and their targets, losses, and resumed runs."""
+"""Test AlphaZero: searched games and their targets, losses, and resumed runs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from learning.searches import LowestSlide, StoneJudge, some_search, with_network, with_playouts
+from learning.searches import LowestSlide, StoneEvaluator, some_search, with_network, with_playouts
 
 from ninetka_agents.ninetka.features import make_features
 from ninetka_agents.ninetka.network import Network, NetworkConfig
 from ninetka_agents.outputs import MASKED, Outputs
 from ninetka_env.games.ninetka.game import Game
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase
+from ninetka_env.games.ninetka.rules import MOVEMENT, STATE_DTYPE, Phase
 from ninetka_train.learning.alphazero import (
     TrainState,
     learn,
@@ -26,7 +26,7 @@ from ninetka_train.learning.alphazero import (
     train_alphazero,
 )
 from ninetka_train.learning.config import TrainConfig, check_config
-from ninetka_train.learning.losses import UNKNOWN, owner_losses, policy_losses
+from ninetka_train.learning.losses import UNKNOWN_OWNER, owner_losses, policy_losses
 from ninetka_train.learning.samples import (
     Samples,
     draw,
@@ -41,7 +41,7 @@ from ninetka_train.learning.selfplay import policy_targets
 
 
 def small(**changes: object) -> TrainConfig:
-    """Return a configuration of two rounds with playouts and two with the network, with few games."""
+    """Return a configuration of four small rounds: two play games by playouts, two by the network."""
     settings = {
         "rounds": 4, "playout_rounds": 2, "games": 1, "playouts": 8, "simulations": 4, "leaf_playouts": 2,
         "share": 0.4, "value_share": 0.1, "exact_nodes": 200, "window": 2, "steps": 6, "minibatch": 32,
@@ -66,7 +66,7 @@ def same(one: Samples, other: Samples) -> bool:
 
 @pytest.fixture(scope="module")
 def searched() -> dict[str, Samples]:
-    """Return samples of games by each kind of search, one game per number of players."""
+    """Return the samples of each kind of search, which played one game each with 2, 3 and 4 players."""
     players = np.array([2, 3, 4])
     return {
         "playouts": with_playouts(players, 4, 8, power=2.0),
@@ -75,7 +75,7 @@ def searched() -> dict[str, Samples]:
 
 
 @pytest.mark.parametrize("source", ["playouts", "network"])
-def test_samples_hold_legal_policies_and_how_each_game_ended(searched, source):
+def test_samples_have_legal_policies_and_outcomes(searched, source):
     samples = searched[source]
     assert ((samples.policy > 0) <= (make_features(samples.games).mask > 0)).all()
     np.testing.assert_allclose(samples.policy.astype(float).sum(1), 1, atol=4e-3)
@@ -119,7 +119,7 @@ def test_few_positions_are_searched_and_all_of_the_games_share_one_winner():
     assert set(np.unique(samples.values)) == {0, 1}
 
 
-def test_positions_that_were_not_searched_teach_their_value_alone():
+def test_positions_without_a_search_have_only_value_targets():
     samples = with_network(some_search(2), np.full(40, 3), 0, share=0.1, value_share=0.3)
     searched = samples.policy.any(1)
     assert 0.15 < searched.mean() < 0.35
@@ -138,7 +138,7 @@ def test_positions_that_were_not_searched_teach_their_value_alone():
     torch.testing.assert_close(everything[value], share * some[value] + (1 - share) * none[value])
 
 
-def test_positions_whose_worth_is_left_out_teach_nothing_of_endings_and_do_not_dilute_what_others_do():
+def test_positions_without_values_do_not_change_value_owner_and_score_losses():
     samples = with_network(some_search(2), np.full(12, 3), 0, share=0.1, value_share=0.3)
     network, settings = Network(NetworkConfig(width=8, blocks=1)), small().alphazero
     left_out = np.arange(len(samples.games)) % 3 == 0
@@ -152,9 +152,9 @@ def test_positions_whose_worth_is_left_out_teach_nothing_of_endings_and_do_not_d
     assert endings(without, float(1 - left_out.mean())) == pytest.approx(rest, rel=1e-5)
 
 
-def test_microbatches_change_nothing_but_how_much_is_in_memory():
+def test_microbatches_do_not_change_gradients():
     samples = with_network(some_search(2), np.full(12, 3), 0, share=0.1, value_share=0.3)
-    samples.values[::5] = 0  # some have no value target
+    samples.values[::5] = 0  # some positions have no value target
 
     def learned(microbatch: int) -> torch.Tensor:
         settings = {"rounds": 1, "steps": 1, "minibatch": 32, "microbatch": microbatch, "warm_up": 1, "turned": False}
@@ -168,7 +168,7 @@ def test_microbatches_change_nothing_but_how_much_is_in_memory():
 
 def test_owners_are_not_learned_beyond_the_board():
     logits = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0))
-    owners = torch.tensor([[0, 1, 2, 0, UNKNOWN], [1, 1, 0, 2, 2]])
+    owners = torch.tensor([[0, 1, 2, 0, UNKNOWN_OWNER], [1, 1, 0, 2, 2]])
     beyond = torch.tensor([[MASKED, MASKED, 0.0]]).expand(2, 3, 3)
     padded = torch.cat([logits, beyond], 1), torch.cat([owners, torch.full((2, 3), 2)], 1)
     outputs = [Outputs(None, None, each) for each in (logits, padded[0])]
@@ -176,14 +176,17 @@ def test_owners_are_not_learned_beyond_the_board():
 
 
 def test_policy_losses_by_hand():
-    """Probabilities 0.5, 0.2, 0.2, 0.1; targets: a searched policy, two winning moves, one winning move, none."""
+    """Every position has the probabilities 0.5, 0.2, 0.2, 0.1.
+
+    The targets are a searched policy, two winning moves, one winning move, and no target.
+    """
     logits = torch.tensor([[0.5, 0.2, 0.2, 0.1]] * 4).log()
     policy = torch.tensor([[0.0, 0.25, 0.75, 0], [1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
     expected = -np.log([0.2, 0.7, 0.1, 1])
     np.testing.assert_allclose(policy_losses(logits, policy), expected, atol=1e-6)
 
 
-def test_the_chance_of_winning_moves_grows_and_how_it_is_shared_stays():
+def test_gradients_of_winning_moves_are_proportional_to_their_probabilities():
     logits = torch.tensor([[1.0, 0.0, 0.5, MASKED]], requires_grad=True)
     policy_losses(logits, torch.tensor([[1.0, 1, 0, 0]])).sum().backward()
     gradient = logits.grad[0]
@@ -193,7 +196,7 @@ def test_the_chance_of_winning_moves_grows_and_how_it_is_shared_stays():
     assert gradient[3] == 0
 
 
-def test_games_without_a_searched_position_are_passed_over():
+def test_games_without_a_searched_position_are_skipped():
     nothing = with_network(some_search(2), np.array([2, 3]), 0, share=1e-9)
     assert [len(array) for array in nothing] == [0, 0, 0, 0, 0]
     something = with_network(some_search(2), np.array([2, 3]), 0, share=1.0)
@@ -202,8 +205,8 @@ def test_games_without_a_searched_position_are_passed_over():
         draw([nothing], 1, np.random.default_rng(0))
 
 
-def test_a_network_game_ends_as_its_most_probable_moves_have_it():
-    """Kept positions are after the last drawn ply, so the rest of their game can be replayed."""
+def test_a_network_game_ends_by_its_most_probable_moves():
+    """All samples are later than the last randomly drawn move, so each game can be replayed to its end."""
     search = some_search(2)
     samples = with_network(search, np.array([2, 3, 4]), 1, share=1.0)
     for row in np.linspace(0, len(samples.games) - 1, 12).astype(int):
@@ -214,7 +217,7 @@ def test_a_network_game_ends_as_its_most_probable_moves_have_it():
         assert samples.owners[row].tolist() == game.section_owners().tolist()
 
 
-def test_a_game_with_slides_ends_as_its_most_probable_stones_and_its_agents_slides_have_it():
+def test_a_game_with_slides_ends_by_most_probable_placements_and_the_agents_slides():
     search = some_search(2)
     samples = with_network(search, np.array([2, 3, 4]), 1, share=0.5, value_share=0.5, slide_playouts=8)
     for row in np.linspace(0, len(samples.games) - 1, 20).astype(int):
@@ -227,7 +230,7 @@ def test_a_game_with_slides_ends_as_its_most_probable_stones_and_its_agents_slid
         assert samples.owners[row].tolist() == game.section_owners().tolist()
 
 
-def test_searched_slides_learn_the_guided_searchs_visits_and_placements_the_gumbel_searchs_policy():
+def test_policy_targets_are_guided_visits_for_slides_and_gumbel_policies_for_placements():
     samples = with_network(some_search(2), np.array([2, 3, 4, 4]), 1, share=1.0, slide_playouts=8)
     sliding = samples.games["phase"] == MOVEMENT
     assert 10 < sliding.sum() < len(sliding) - 10
@@ -237,15 +240,15 @@ def test_searched_slides_learn_the_guided_searchs_visits_and_placements_the_gumb
     assert not whole[~sliding].all()
 
 
-def judged_games(**changes: object) -> Samples:
+def evaluated_games(**changes: object) -> Samples:
     players = np.array([2, 3, 4, 4, 2, 3])
     return with_network(some_search(2), players, 1, share=0.3, value_share=0.4, slide_playouts=8, **changes)
 
 
 @pytest.mark.slow
-def test_placements_learn_what_the_judge_says_at_the_first_slide():
-    """Later slides have the winner as value; only values of positions differ from games without the search."""
-    search, plain, samples = some_search(2), judged_games(), judged_games(first_slide_playouts=1)
+def test_placements_learn_the_values_of_the_search_at_the_first_slide():
+    """Slides after the first have the winner as value target. Without this search, only the samples' values differ."""
+    search, plain, samples = some_search(2), evaluated_games(), evaluated_games(first_slide_playouts=1)
     firsts = 0
     for row, (values, games) in enumerate(zip(samples.values, samples.games[:, None].copy(), strict=True)):
         game = Game(games)
@@ -254,7 +257,7 @@ def test_placements_learn_what_the_judge_says_at_the_first_slide():
         slid = game.counts().any()
         firsts += samples.games[row]["phase"] == MOVEMENT and not slid
         if not slid:
-            assert values[:4].tolist() == StoneJudge().run(game.records, None).values[0].tolist()
+            assert values[:4].tolist() == StoneEvaluator().run(game.records, None).values[0].tolist()
             assert values[4] == 0
         else:
             assert values.tolist() == plain.values[row].tolist()
@@ -263,14 +266,14 @@ def test_placements_learn_what_the_judge_says_at_the_first_slide():
     assert same(plain._replace(values=samples.values), samples)
 
 
-def test_two_players_first_slides_are_left_to_the_solver_if_it_may_see_them():
-    plain, samples = judged_games(exact_nodes=2000), judged_games(exact_nodes=2000, first_slide_playouts=1)
+def test_the_solver_values_first_slides_of_two_players():
+    plain, samples = evaluated_games(exact_nodes=2000), evaluated_games(exact_nodes=2000, first_slide_playouts=1)
     for_two, placing = samples.games["num_players"] == 2, samples.games["phase"] != MOVEMENT
     assert samples.values[for_two].tobytes() == plain.values[for_two].tobytes()
     assert (samples.values[~for_two & placing].max(1) < 1).all()
 
 
-def test_fewer_slides_are_kept_on_demand():
+def test_slide_share_keeps_fewer_slides():
     kept = [
         with_network(
             some_search(2), np.full(60, 3), 0, share=0.01, value_share=0.5, slide_playouts=8, slide_share=share
@@ -287,9 +290,9 @@ def test_policy_targets_sum_to_one():
     np.testing.assert_allclose(policy_targets(visits, 2.0), [(0, 0.1, 0.9), (1, 0, 0)], atol=1e-3)
 
 
-def test_targets_turn_to_the_mover():
-    """Seat 1 of 3, 1 of 2, and twice 3 of 4 are to move. Values are not negated, and draws stay last."""
-    games = np.zeros(4, GAME)
+def test_targets_are_relative_to_the_mover():
+    """Values are rotated, not negated; the value of a draw stays last. Movers: seats 1 of 3, 1 of 2, 3 of 4, 3 of 4."""
+    games = np.zeros(4, STATE_DTYPE)
     games["num_players"], games["to_move"] = (3, 2, 4, 4), (1, 1, 3, 3)
     values = np.array([[0.5, 0.3, 0.1, 0, 0.1], [1, 0, 0, 0, 0], [0.1, 0.2, 0.3, 0.4, 0], [0, 0, 0, 1, 0]], np.float32)
     owners = np.tile(np.arange(-1, 8, dtype=np.int8) % 2, (4, 1))
@@ -346,7 +349,7 @@ def test_the_loss_falls_on_a_fixed_window(searched):
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_an_interrupted_run_gives_the_same_network(tmp_path, killed):
-    """The run is stopped after the first round with the network; rounds after the checkpoint are played again."""
+    """Stop a run after its first round with the network. A killed run has no checkpoint of the round and repeats it."""
     whole = train_alphazero(small(), tmp_path / "whole")
 
     def stop(state: TrainState, log: dict[str, float]) -> None:
@@ -368,7 +371,7 @@ def test_an_interrupted_run_gives_the_same_network(tmp_path, killed):
         assert torch.equal(one, other)
 
 
-def test_resuming_goes_back_to_what_is_whole(tmp_path):
+def test_resuming_skips_damaged_checkpoints(tmp_path):
     whole = train_alphazero(small(), tmp_path)
     newest = sorted(tmp_path.glob("*.safetensors"))
     assert len(newest) == 2
@@ -390,13 +393,13 @@ def test_a_file_of_samples_that_lacks_an_array_is_named(tmp_path, searched):
     del arrays["scores"]
     np.savez_compressed(tmp_path / "short.npz", **arrays)
     with pytest.raises(ValueError, match=r"short\.npz: cannot be read: .*scores"):
-        read_samples(tmp_path / "short.npz", GAME)
+        read_samples(tmp_path / "short.npz", STATE_DTYPE)
 
 
 def test_samples_are_written_whole_or_not_at_all(tmp_path, searched, monkeypatch):
     path = tmp_path / "games" / "round.npz"
     write_samples(path, searched["network"])
-    assert same(read_samples(path, GAME), searched["network"])
+    assert same(read_samples(path, STATE_DTYPE), searched["network"])
     before = path.read_bytes()
 
     def full_disk(file: object, **arrays: object) -> None:
@@ -409,17 +412,17 @@ def test_samples_are_written_whole_or_not_at_all(tmp_path, searched, monkeypatch
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_trained_network_judges_any_number_of_players():
+def test_a_trained_network_evaluates_any_number_of_players():
     network = train_alphazero(small(alphazero={"rounds": 1, "games": 1, "playouts": 4, "steps": 2, "minibatch": 8}))
     games = np.concatenate([Game.new(players).records for players in (2, 3, 4)])
     with torch.inference_mode():
-        outputs = network.judge(games)
+        outputs = network.evaluate(games)
     assert outputs.logits.isfinite().all()
     torch.testing.assert_close(outputs.values.sum(1), torch.ones(3))
 
 
 @pytest.mark.parametrize("overlap", [False, True])
-def test_rounds_that_overlap_are_played_by_the_weights_of_a_round_before(overlap):
+def test_overlapping_rounds_are_played_with_the_previous_rounds_weights(overlap):
     config = small(alphazero={"rounds": 4, "games": 1, "playouts": 4, "steps": 2, "minibatch": 8, "overlap": overlap})
     played, learned, staleness = [], [weights_of(new_state(config))], []
 
@@ -441,7 +444,7 @@ def weights_of(state: TrainState) -> bytes:
     return b"".join(parameter.detach().numpy().tobytes() for parameter in state.network.parameters())
 
 
-def test_what_fails_in_a_round_that_overlaps_ends_the_run():
+def test_an_error_in_an_overlapping_round_ends_the_run():
     def play(state: TrainState) -> tuple[Samples, dict[str, float]]:
         if state.rounds == 2:
             raise RuntimeError("no more games")

@@ -1,4 +1,4 @@
-"""Training works for every game: tests with Go and Kropki on small boards, with minimal networks."""
+"""Test training in every game, with minimal networks for Go and Kropki on small boards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from learning.stand_in import with_stand_ins
+from learning.small_networks import use_small_networks
 
 from ninetka_agents.checkpoint import load_checkpoint
 from ninetka_agents.net_agent import network_evaluate
@@ -22,20 +22,20 @@ from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import load_variant
 from ninetka_train.learning.alphazero import TrainState, make_examples, train_alphazero
 from ninetka_train.learning.config import TrainConfig, check_config, load_config
-from ninetka_train.learning.logger import Journal, read_lines
+from ninetka_train.learning.logger import Journal, read_json_lines
 from ninetka_train.learning.ppo import Learner, draw_opponents, grow_league, make_batch, new_learner, play, train_ppo
-from ninetka_train.learning.resume import first_network
+from ninetka_train.learning.resume import initial_network
 from ninetka_train.learning.samples import Samples, join, relative_scores, relative_values
 from ninetka_train.learning.selfplay import play_task, tasks_of
+from ninetka_train.reporting.run_data import read_run, report_tables, summary
 from ninetka_train.run import run
-from ninetka_train.showing.run_data import read_run, sheets, summary
 
 pytestmark = pytest.mark.slow
 
 GO = "go:size=5,komi=1"
 KROPKI = ("kropki:width=6,height=6,territory=immediate,start=cross", "kropki:width=6,height=6")
 GAMES = {"ninetka": "ninetka", "go": GO, "kropki": KROPKI}
-OWN = {"ninetka": {"exact_nodes": 200}}
+GAME_SETTINGS = {"ninetka": {"exact_nodes": 200}}
 """Settings that only one game has."""
 SMALL = {
     "rounds": 2, "playout_rounds": 1, "games": 3, "task_games": 3, "playouts": 4, "simulations": 3, "leaf_playouts": 0,
@@ -46,7 +46,7 @@ SMALL = {
 
 @pytest.fixture(autouse=True)
 def _networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_stand_ins(monkeypatch)
+    use_small_networks(monkeypatch)
 
 
 def small(game: str, **settings: Any) -> TrainConfig:
@@ -55,14 +55,14 @@ def small(game: str, **settings: Any) -> TrainConfig:
         "checkpoint_every": 1,
         "network": {"width": 8},
         "seed": 3,
-        "alphazero": SMALL | OWN.get(game, {}) | settings,
+        "alphazero": SMALL | GAME_SETTINGS.get(game, {}) | settings,
     }
     return check_config(values)
 
 
 def samples_of(game: str, number: int, **settings: Any) -> Samples:
     config = small(game, **settings)
-    network = first_network(config).eval()
+    network = initial_network(config).eval()
     return join(play_task(config, network, number, task) for task in tasks_of(config))
 
 
@@ -72,13 +72,13 @@ def same(one: Samples, other: Samples) -> bool:
 
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("game", GAMES)
-def test_samples_hold_legal_policies_and_what_the_rules_say_of_the_end(game: str, number: int) -> None:
+def test_samples_have_legal_policies_and_correct_outcomes(game: str, number: int) -> None:
     config = small(game)
     samples = samples_of(game, number)
     assert len(samples.games) > 5
-    face = config.definition.game_class
+    game_class = config.definition.game_class
     for games, policy in zip(samples.games[:, None], samples.policy, strict=True):
-        assert set(np.flatnonzero(policy)) <= set(face(games).legal_actions())
+        assert set(np.flatnonzero(policy)) <= set(game_class(games).legal_actions())
     np.testing.assert_allclose(samples.values.sum(1), 1, atol=1e-5)
     searched = samples.policy.sum(1)
     assert (abs(searched - 1) < 4e-3).any()
@@ -93,21 +93,21 @@ def test_samples_hold_legal_policies_and_what_the_rules_say_of_the_end(game: str
     assert (ended.scores[drawn, 0] == ended.scores[drawn, 1]).all()
 
 
-def replayed(config: TrainConfig, network: Any, samples: Samples, row: int) -> Any:
-    """Play a position to its end by the network's most probable actions."""
+def play_to_end(config: TrainConfig, network: Any, samples: Samples, row: int) -> Any:
+    """Play on from the sample in row `row` by the network's most probable actions; return the finished game."""
     game = config.definition.game_class(samples.games[row : row + 1].copy())
     while not game.is_over:
-        game.play(int(network.judge(game.records).logits.argmax()))
+        game.play(int(network.evaluate(game.records).logits.argmax()))
     return game
 
 
 @pytest.mark.parametrize("game", ["go", "kropki"])
-def test_a_network_game_ends_as_its_most_probable_moves_have_it(game: str) -> None:
+def test_a_network_game_ends_by_its_most_probable_moves(game: str) -> None:
     config = small(game, value_mix=0.0)
-    network = first_network(config).eval()
+    network = initial_network(config).eval()
     samples = play_task(config, network, 1, range(3))
     for row in np.linspace(0, len(samples.games) - 1, 5).astype(int):
-        end = replayed(config, network, samples, row)
+        end = play_to_end(config, network, samples, row)
         winner = end.winner()
         assert samples.values[row].argmax() == (2 if winner in (None, DRAWN) else winner)
         assert samples.scores[row].tolist() == end.scores().tolist()
@@ -117,32 +117,32 @@ def test_a_network_game_ends_as_its_most_probable_moves_have_it(game: str) -> No
 
 def _in_another_process(values: dict[str, Any], number: int, task: range) -> Samples:
     config = check_config(values)
-    return play_task(config, first_network(config).eval(), number, task, threads=2)
+    return play_task(config, initial_network(config).eval(), number, task, threads=2)
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_task_is_a_function_of_weights_seed_and_game_numbers(number: int) -> None:
     """The result is the same in another process, in parallel threads, and with more torch threads."""
     config = small("ninetka", games=4, task_games=2)
-    network = first_network(config).eval()
+    network = initial_network(config).eval()
     tasks = tasks_of(config)
     assert [list(task) for task in tasks] == [[0, 1], [2, 3]]
     alone = [play_task(config, network, number, task) for task in tasks]
     with ThreadPoolExecutor(2) as pool:
-        beside = list(pool.map(lambda task: play_task(config, network, number, task, threads=2), tasks))
-    assert all(map(same, alone, beside))
+        in_threads = list(pool.map(lambda task: play_task(config, network, number, task, threads=2), tasks))
+    assert all(map(same, alone, in_threads))
     with multiprocessing.get_context("spawn").Pool(1) as processes:
         other = processes.apply(_in_another_process, (config.model_dump(mode="json"), number, tasks[1]))
     assert same(alone[1], other)
     assert not same(alone[0], alone[1])
 
 
-def test_tasks_are_as_equal_as_can_be_and_variants_take_turns() -> None:
+def test_tasks_have_nearly_equal_sizes_and_variants_alternate() -> None:
     config = small("kropki", games=5, task_games=4)
     tasks = tasks_of(config)
     assert [game for task in tasks for game in task] == list(range(10))
     assert [len(task) for task in tasks] == [3, 3, 4]
-    samples = play_task(config, first_network(config).eval(), 0, tasks[0])
+    samples = play_task(config, initial_network(config).eval(), 0, tasks[0])
     assert sorted(set(samples.games["territory"].tolist())) == [0, 1]
 
 
@@ -153,10 +153,10 @@ def test_quick_runs_keep_two_cores_busy(name: str) -> None:
     assert len({len(task) for task in tasks}) == 1
 
 
-def test_a_teacher_is_the_strongest_of_its_game_and_can_be_told() -> None:
-    usual = samples_of("kropki", 0)
-    assert same(usual, samples_of("kropki", 0, teacher="mcts:rave"))
-    assert not same(usual, samples_of("kropki", 0, teacher="mcts"))
+def test_the_default_teacher_is_the_strongest_and_can_be_set() -> None:
+    default = samples_of("kropki", 0)
+    assert same(default, samples_of("kropki", 0, teacher="mcts:rave"))
+    assert not same(default, samples_of("kropki", 0, teacher="mcts"))
 
 
 def test_a_network_teaches_its_policy_and_values() -> None:
@@ -179,26 +179,28 @@ def test_a_teachers_values_mix_in() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_few_positions_of_decided_games_are_kept_and_no_other_is_lost(number: int, monkeypatch: Any) -> None:
+def test_few_positions_of_decided_games_are_kept(number: int, monkeypatch: Any) -> None:
     monkeypatch.setattr("ninetka_train.learning.selfplay.DECIDED_SHARE", 1e-9)
-    usual = {"games": 12, "task_games": 12, "share": 1.0, "teacher_mix": 1.0, "value_mix": 1.0, "decided": 1.0}
-    all_of_them = samples_of("go", number, **usual)
+    settings = {"games": 12, "task_games": 12, "share": 1.0, "teacher_mix": 1.0, "value_mix": 1.0, "decided": 1.0}
+    all_of_them = samples_of("go", number, **settings)
     limit = 0.8 if number == 0 else float(np.median(all_of_them.values[:, :2].max(1)))
-    few = samples_of("go", number, **usual | {"decided": limit})
+    few = samples_of("go", number, **settings | {"decided": limit})
     assert 0 < len(few.games) < 0.9 * len(all_of_them.games)
     known = {game.tobytes() for game in all_of_them.games}
     assert {game.tobytes() for game in few.games} < known
     monkeypatch.setattr("ninetka_train.learning.selfplay.DECIDED_SHARE", 0.5)
-    assert len(few.games) < len(samples_of("go", number, **usual | {"decided": limit}).games) < len(all_of_them.games)
+    assert (
+        len(few.games) < len(samples_of("go", number, **settings | {"decided": limit}).games) < len(all_of_them.games)
+    )
 
 
-def test_a_decided_game_is_played_to_its_end_and_its_winner_told() -> None:
+def test_a_decided_game_is_played_to_its_end_and_has_a_winner() -> None:
     samples = samples_of("go", 0, decided=0.8, games=12, task_games=12)
     assert set(np.unique(samples.values)) <= {0, 1}
-    assert (samples.scores.sum(1) >= 25).all()  # komi 1; in the end, at most one point has no owner
+    assert (samples.scores.sum(1) >= 25).all()  # 24 owned points and komi 1; at most one point has no owner
 
 
-def test_targets_turn_to_the_mover() -> None:
+def test_targets_are_relative_to_the_mover() -> None:
     config = small("go")
     samples = samples_of("go", 0)
     leads = samples.scores[:, 0] - samples.scores[:, 1]
@@ -206,9 +208,9 @@ def test_targets_turn_to_the_mover() -> None:
     np.testing.assert_allclose(relative_scores(samples), np.where(black, leads, -leads))
     turned = np.where(black[:, None], samples.values, samples.values[:, [1, 0, 2]])
     np.testing.assert_allclose(relative_values(samples), turned)
-    network = first_network(config)
+    network = initial_network(config)
     examples = make_examples(network, samples, np.ones(len(samples.games), np.int64))
-    assert type(network).turns == 1
+    assert type(network).symmetry_calls == 1
     assert examples.owners.max() <= 2
 
 
@@ -244,8 +246,8 @@ def test_a_disk_that_is_full_at_any_file_costs_no_more_than_a_round(
     whole = train_alphazero(config, tmp_path / "whole")
     synced = 100 - left[0]
     assert synced >= 6  # games, weights and metadata in two rounds
-    for room in range(synced):
-        folder, left[0] = tmp_path / str(room), room
+    for writes in range(synced):
+        folder, left[0] = tmp_path / str(writes), writes
         with pytest.raises(OSError, match="No space left on device") as caught:
             train_alphazero(config, folder)
         assert str(caught.value.filename).startswith(str(folder))
@@ -272,10 +274,10 @@ def test_a_run_of_two_variants_is_killed_resumed_measured_and_shown(
         run(config.model_copy(update={"game": KROPKI[1]}), folder, 2, resume=True)
     monkeypatch.setattr(Journal, "log", log)
     run(config, folder, 2, resume=True)
-    assert [line["progress"] for line in read_lines(folder / "log.jsonl")] == [0.5, 1.0]
+    assert [line["progress"] for line in read_json_lines(folder / "log.jsonl")] == [0.5, 1.0]
     found = read_run(folder)
     assert set(found.variants) == {variant.spec for variant in config.variants}
-    assert [sheet.title for sheet in sheets(found)] == [f"{one}: wins of the network" for one in found.variants]
+    assert [sheet.title for sheet in report_tables(found)] == [f"{one}: wins of the network" for one in found.variants]
     assert summary(found).startswith(f"alphazero, {KROPKI[0]} and {KROPKI[1]}, trained for ")
     assert (folder / "report.html").exists()
 
@@ -309,7 +311,7 @@ def test_a_rollout_of_go_fits_its_batch() -> None:
     mask = rollout.arrays.mask.reshape(30, 6, -1)
     assert np.take_along_axis(mask, rollout.actions[..., None], 2).all()
     batch = make_batch(rollout, 0.95)
-    assert len(batch.actions) == rollout.learned.sum()
+    assert len(batch.actions) == rollout.is_learner_ply.sum()
     torch.testing.assert_close(batch.values.sum(-1), torch.ones(len(batch.actions)))
     known = ~batch.scores.isnan()
     assert 0 < known.sum() < len(known)
@@ -351,7 +353,7 @@ def test_a_rollout_of_go_fits_its_batch() -> None:
         ({"game": GO, "network": 3}, "network=3"),
     ],
 )
-def test_what_a_game_cannot_learn_is_told_in_a_line(values: dict[str, Any], message: str) -> None:
+def test_an_unsupported_configuration_is_a_one_line_error(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         check_config(values)
     assert len(str(caught.value).splitlines()) == 1
@@ -364,20 +366,20 @@ def test_variants_are_specs_at_each_number_of_players() -> None:
     assert {one.options["turn_order"] for one in config.variants} == {"continue"}
 
 
-def test_weights_of_another_shape_are_no_start() -> None:
+def test_a_run_cannot_start_from_weights_of_another_shape() -> None:
     config = check_config({"start_from": "gen-4", "network": {"width": 128}})
     with pytest.raises(ValueError, match=r"network\.width=128: expected 64, as start_from=gen-4 has"):
-        first_network(config)
-    assert first_network(check_config({"start_from": "gen-4"})).config.width == 64
+        initial_network(config)
+    assert initial_network(check_config({"start_from": "gen-4"})).config.width == 64
 
 
-def test_a_gpu_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_gpu_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ValueError, match="device=cuda"):
-        first_network(check_config({"device": "cuda"}))
+        initial_network(check_config({"device": "cuda"}))
 
 
-def test_weights_of_another_game_are_no_start() -> None:
+def test_a_run_cannot_start_from_weights_of_another_game() -> None:
     config = check_config({"game": GO, "start_from": "ninetka/gen-4"})
     with pytest.raises(ValueError, match="start_from=ninetka/gen-4: its network plays ninetka, not go"):
-        first_network(config)
+        initial_network(config)

@@ -1,4 +1,4 @@
-"""Configurations: reading files and overrides, and one-line errors for invalid files and values."""
+"""Test configurations: files, overrides, and one-line errors for invalid files and values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ninetka_train.learning.config import check_config, load_config, read_settin
         ("seed: 1\0", "unacceptable character #x0000"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_one_line(tmp_path, text, problem):
+def test_an_invalid_file_is_a_one_line_error(tmp_path, text, problem):
     path = tmp_path / "odd.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=rf"odd\.yaml: is not a YAML file of settings: {problem}") as caught:
@@ -50,7 +50,7 @@ def test_a_folder_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"seed: 1 # \xe9", "seed: 1".encode("utf-16")])
-def test_what_is_no_utf_8_is_named(tmp_path, data):
+def test_a_file_that_is_not_utf_8_is_named(tmp_path, data):
     (tmp_path / "odd.yaml").write_bytes(data)
     with pytest.raises(ValueError, match=r"odd\.yaml: is not UTF-8 text: .* at byte"):
         read_settings(tmp_path / "odd.yaml")
@@ -79,7 +79,7 @@ def test_names_of_runs_are_checked(name):
 
 
 @pytest.mark.parametrize("name", ["a", "_", "quick", "gen-4", "2026-01-02_a.b+c", "console", 100 * "a"])
-def test_names_of_runs_may_be_usual(name):
+def test_ordinary_names_of_runs_are_allowed(name):
     assert load_config(None, [f"name='{name}'"]).name == name
 
 
@@ -94,12 +94,12 @@ def test_absurd_settings_are_refused(setting):
     assert len(str(caught.value)) < 300
 
 
-def test_many_wrong_keys_are_told_in_few_words():
+def test_only_the_first_wrong_keys_are_reported():
     with pytest.raises(ValueError, match=r"unknown key 'k0'; .*'k4'; 95 more$"):
         load_config(None, [f"k{number}=1" for number in range(100)])
 
 
 @pytest.mark.parametrize("network", [{"width": 1}, {"mixing": "attention", "width": 6}])
-def test_networks_that_cannot_be_built_are_refused_before_a_run_begins(network):
+def test_networks_that_cannot_be_built_are_refused_before_a_run_starts(network):
     with pytest.raises(ValueError, match=r"width=[16]: expected"):
         check_config({"network": network})

@@ -1,4 +1,4 @@
-"""PPO: targets computed by hand, losses, resumed runs; also configurations."""
+"""Test PPO (targets computed by hand, losses, resumed runs) and configurations."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ pytest.importorskip("torch")
 
 import torch
 
-from ninetka_agents import parts
+from ninetka_agents import plugins
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_train.learning.config import TrainConfig, check_config, load_config
-from ninetka_train.learning.losses import UNKNOWN
+from ninetka_train.learning.losses import UNKNOWN_OWNER
 from ninetka_train.learning.ppo import (
     Learner,
     draw_opponents,
@@ -27,7 +27,7 @@ from ninetka_train.learning.ppo import (
     take,
     train_ppo,
 )
-from ninetka_train.learning.rollout import next_endings, own_decision_targets, roll_seats, sample
+from ninetka_train.learning.rollout import ending_plies, own_decision_targets, roll_seats, sample_actions
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted([*ROOT.glob("configs/*.yaml"), *ROOT.glob("networks/*/*.yaml")])
@@ -52,13 +52,13 @@ def small(**changes: object) -> TrainConfig:
 
 
 def targets_of(movers, players, values, winners, decay):
-    """Return the advantages, (T,), and value targets, (T, 4), of one game."""
+    """Return the advantages, (T,), and value targets, (T, 4), of T plies of one environment."""
     plies = len(movers)
-    table = np.zeros((plies + 1, 1, 4), np.float32)
-    table[:, 0, :players] = values
+    padded = np.zeros((plies + 1, 1, 4), np.float32)
+    padded[:, 0, :players] = values
     advantages, targets = np.zeros((plies, 1), np.float32), np.zeros((plies, 1, 4), np.float32)
     own_decision_targets(
-        np.array(movers, np.int8)[:, None], np.array([players], np.int8), table, np.array(winners, np.int8)[:, None],
+        np.array(movers, np.int8)[:, None], np.array([players], np.int8), padded, np.array(winners, np.int8)[:, None],
         decay, advantages, targets,
     )  # fmt: skip
     return advantages[:, 0], targets[:, 0]
@@ -99,12 +99,12 @@ def test_a_drawn_game_is_worth_its_share_to_every_seat():
     assert (targets[:, 3] == 0).all()
 
 
-def test_endings_are_those_of_each_positions_own_game():
+def test_each_position_has_the_ending_of_its_game():
     winners = np.array([[UNFINISHED, 0], [0, UNFINISHED], [UNFINISHED, 1]], np.int8)
-    assert next_endings(winners).tolist() == [[1, 0], [1, 2], [-1, 2]]
+    assert ending_plies(winners).tolist() == [[1, 0], [1, 2], [-1, 2]]
 
 
-def test_seats_turn_and_turn_back():
+def test_roll_seats_is_inverted_by_negation():
     rows = np.array([[1, 2, 3, 0], [1, 2, 0, 0]], np.float32)
     first, players = np.array([1, 1], np.int8), np.array([3, 2], np.int8)
     roll_seats(rows, first, players)
@@ -113,10 +113,10 @@ def test_seats_turn_and_turn_back():
     assert rows.tolist() == [[1, 2, 3, 0], [1, 2, 0, 0]]
 
 
-def test_sampling_never_draws_what_is_masked():
+def test_sampling_never_draws_masked_actions():
     logits = np.full((2000, 5), -1e9, np.float32)
     logits[:, [1, 3]] = (0.0, np.log(3))
-    actions, log_probs = sample(logits, np.random.default_rng(0).random(len(logits), np.float32))
+    actions, log_probs = sample_actions(logits, np.random.default_rng(0).random(len(logits), np.float32))
     assert set(actions.tolist()) == {1, 3}
     assert abs((actions == 3).mean() - 0.75) < 0.04
     np.testing.assert_allclose(np.exp(log_probs), np.where(actions == 3, 0.75, 0.25), rtol=1e-5)
@@ -134,11 +134,11 @@ def test_a_rollout_holds_legal_moves_and_fits_its_batch(learner):
     rollout = play(learner)
     mask = rollout.arrays.mask.reshape(16, 12, 122)
     assert np.take_along_axis(mask, rollout.actions[..., None], 2).all()
-    assert 0 < rollout.learned.mean() < 1
-    assert (rollout.learned | (learner.opponents >= 0)).all()
+    assert 0 < rollout.is_learner_ply.mean() < 1
+    assert (rollout.is_learner_ply | (learner.opponents >= 0)).all()
     np.testing.assert_allclose(rollout.values.sum(-1), 1, atol=1e-4)
     batch = make_batch(rollout, 0.95)
-    assert len(batch.actions) == rollout.learned.sum()
+    assert len(batch.actions) == rollout.is_learner_ply.sum()
     assert batch.values.shape == (len(batch.actions), 5)
     assert not batch.values[:, 4].any()  # no game is drawn
     torch.testing.assert_close(batch.values.sum(-1), torch.ones(len(batch.actions)))
@@ -164,15 +164,15 @@ def test_the_loss_falls_on_a_fixed_batch():
     assert total() < before - 0.05
 
 
-def test_microbatches_change_nothing_but_how_much_is_in_memory():
-    """Also if microbatches have different numbers of moves whose game's end is known."""
+def test_microbatches_do_not_change_gradients():
+    """A third of the moves have unknown final owners and scores. Microbatches have different numbers of such moves."""
 
     def learned(microbatch: int) -> torch.Tensor:
         settings = {"games": 12, "plies": 16, "minibatch": 48, "microbatch": microbatch, "gradient_norm": 1e9}
         learner = new_learner(small(ppo=settings))
         batch = make_batch(play(learner), 0.95)
         batch = take(batch, torch.arange(48))
-        batch.owners[::3], batch.scores[::3] = UNKNOWN, torch.nan
+        batch.owners[::3], batch.scores[::3] = UNKNOWN_OWNER, torch.nan
         learn(learner, batch)
         return torch.cat([p.grad.flatten() for p in learner.network.parameters()])
 
@@ -237,7 +237,7 @@ def test_wrong_settings_are_named(override, message):
 
 def test_a_game_without_networks_is_refused(monkeypatch):
     assert load_config().game == "ninetka"
-    monkeypatch.setattr(parts, "_PARTS", {})
+    monkeypatch.setattr(plugins, "_PLUGINS", {})
     with pytest.raises(ValueError, match=r"game='ninetka': .*it has no networks"):
         load_config(None, ["game=ninetka"])
 

@@ -1,4 +1,4 @@
-"""Two processes started by torchrun learn the same as one process."""
+"""Test that two processes started by torchrun learn the same as one process."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SETTINGS = {
     "rounds": 3, "playout_rounds": 3, "teacher": "mcts", "games": 5, "task_games": 2, "playouts": 8, "window": 2,
     "steps": 4, "minibatch": 30, "microbatch": 12,
 }  # fmt: skip
-"""Three tasks, and three microbatches (the last one smaller): one process gets one of each, the other two."""
+"""Three tasks and three microbatches of unequal sizes, so that the two processes get unequal shares of both."""
 VALUES = {
     "name": "small", "game": "go:size=5", "algorithm": "alphazero", "threads": 1, "device": "cpu", "bf16": False,
     "checkpoint_every": 1, "network": {"width": 8, "blocks": 1}, "alphazero": SETTINGS,
 }  # fmt: skip
-LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "agreement")
+LOSS_NAMES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "agreement")
 
 
 def torchrun(folder: Path, *options: str, **changes: object) -> subprocess.CompletedProcess[str]:
@@ -44,7 +44,7 @@ def log_of(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_two_processes_go_on_as_one_would(tmp_path):
+def test_two_processes_continue_a_run_as_one_would(tmp_path):
     config = check_config(VALUES)
     module.run(config, tmp_path / "alone", games=0)
 
@@ -59,7 +59,7 @@ def test_two_processes_go_on_as_one_would(tmp_path):
     for path in sorted((alone / "games").iterdir()):
         assert (together / "games" / path.name).read_bytes() == path.read_bytes()
     for one, other in zip(log_of(alone), log_of(together), strict=True):
-        assert [other[name] for name in LOSSES] == pytest.approx([one[name] for name in LOSSES], rel=1e-4)
+        assert [other[name] for name in LOSS_NAMES] == pytest.approx([one[name] for name in LOSS_NAMES], rel=1e-4)
     one, other = (load_checkpoint(folder)[0].parameters() for folder in (alone, together))
     for parameter, same in zip(one, other, strict=True):
         np.testing.assert_allclose(parameter.detach(), same.detach(), rtol=1e-2, atol=1e-5)
@@ -75,7 +75,7 @@ def test_two_processes_go_on_as_one_would(tmp_path):
         ),
     ],
 )
-def test_what_several_processes_cannot_learn_is_refused(monkeypatch, changes, message):
-    monkeypatch.setattr("ninetka_train.learning.processes.count", lambda: 2)
+def test_settings_that_several_processes_cannot_learn_are_refused(monkeypatch, changes, message):
+    monkeypatch.setattr("ninetka_train.learning.processes.num_processes", lambda: 2)
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        module.processes.check_shareable(check_config(VALUES | changes))
+        module.processes.check_distributable(check_config(VALUES | changes))

@@ -1,4 +1,4 @@
-"""Training runs: the files in a run's folder, resuming, and error messages."""
+"""Test training runs: the files in a run's folder, resuming, and error messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
-from ninetka_agents.parts import games_with_networks
+from ninetka_agents.plugins import games_with_networks
 from ninetka_env.api.record_files import read_records
 from ninetka_train import run as module
 from ninetka_train.cli import app
@@ -46,13 +46,16 @@ CONFIGS = [
 ]
 
 
-FIRST = ("quick", "quick-go", "quick-kropki", "ppo", "placements", "gen-6-go", "maxn-exploiter")
-"""Configurations for first runs, and those with settings that no other one has."""
+CONFIGS_TO_TEST = ("quick", "quick-go", "quick-kropki", "ppo", "placements", "gen-6-go", "maxn-exploiter")
+"""Configurations for first runs, and configurations with unique settings. Tests of all others are exhaustive."""
 
 
 @pytest.mark.parametrize(
     "config",
-    [pytest.param(path, id=path.stem, marks=() if path.stem in FIRST else pytest.mark.exhaustive) for path in CONFIGS],
+    [
+        pytest.param(path, id=path.stem, marks=() if path.stem in CONFIGS_TO_TEST else pytest.mark.exhaustive)
+        for path in CONFIGS
+    ],
 )
 @pytest.mark.parametrize("algorithm", SMALL)
 def test_every_config_starts_and_leaves_a_whole_run(tmp_path, config, algorithm):
@@ -71,8 +74,8 @@ def test_every_config_starts_and_leaves_a_whole_run(tmp_path, config, algorithm)
     assert agent.act(game.records, None)[0] in game.legal_actions()
 
 
-def test_a_run_from_given_weights_goes_on_by_its_own_configuration(tmp_path):
-    """Its configuration must not have the default network shape if the given weights have another shape."""
+def test_a_run_from_given_weights_is_resumed_by_its_own_configuration(tmp_path):
+    """The saved configuration must have the network shape of the given weights, not the default shape."""
     settings = ("name=small", "algorithm=alphazero", "start_from=gen-6", "threads=1", *SMALL["alphazero"])
     (tmp_path / "mine.yaml").write_text("seed: 1\n", encoding="utf-8")
     done = train(tmp_path, *settings, config=tmp_path / "mine.yaml", options=("--games", "0"))
@@ -81,7 +84,7 @@ def test_a_run_from_given_weights_goes_on_by_its_own_configuration(tmp_path):
     assert again.exit_code == 0, again.output
 
 
-def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):
+def test_the_final_benchmark_is_printed_and_saved(tmp_path):
     done = train(tmp_path, "threads=1", *SMALL["alphazero"])
     assert done.exit_code == 0, done.output
     folder = tmp_path / "quick"
@@ -107,15 +110,15 @@ def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):
 @pytest.fixture
 def few_games(monkeypatch):
     monkeypatch.setattr("ninetka_train.run.CURVE_GAMES", 2)
-    few = replace(module.parts_of("ninetka"), opponents=("random", "maxn:depth=1"))
-    monkeypatch.setattr("ninetka_train.run.parts_of", lambda game: few)
+    few = replace(module.plugins_of("ninetka"), evaluation_opponents=("random", "maxn:depth=1"))
+    monkeypatch.setattr("ninetka_train.run.plugins_of", lambda game: few)
 
 
 PPO = ("algorithm=ppo", "name=ppo", "threads=1", "checkpoint_every=2", *SMALL["ppo"], "ppo.moves=384")
 """Settings of a run with six rollouts."""
 
 
-def told(folder, name):
+def logged_values(folder, name):
     """Return the lines of a JSON lines file without times."""
     lines = [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
     times = ("seconds", "evaluation_seconds", "share_of_play", "moves_per_second", "games_per_second")
@@ -124,7 +127,7 @@ def told(folder, name):
     return [{key: value for key, value in line.items() if key not in times} for line in lines]
 
 
-def test_an_interrupted_run_goes_on_and_tells_the_same(tmp_path, few_games, monkeypatch):
+def test_an_interrupted_run_continues_and_logs_the_same(tmp_path, few_games, monkeypatch):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert train(whole, *PPO).exit_code == 0
     log = Journal.log
@@ -142,14 +145,16 @@ def test_an_interrupted_run_goes_on_and_tells_the_same(tmp_path, few_games, monk
     with (broken / "ppo" / "log.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"cut sho')
     (broken / "ppo" / "games").mkdir()
-    for left in (broken / "ppo" / ".step.1.part", broken / "ppo" / "games" / ".round-000001.npz.1.part"):
-        left.write_text("left by a process that was killed", encoding="utf-8")
+    for leftover in (broken / "ppo" / ".step.1.part", broken / "ppo" / "games" / ".round-000001.npz.1.part"):
+        leftover.write_text("left by a process that was killed", encoding="utf-8")
     done = train(broken, *PPO, options=("--games", "2", "--resume"))
     assert done.exit_code == 0, done.output
     for name in ("log.jsonl", "curve.jsonl"):
-        assert told(broken / "ppo", name) == told(whole / "ppo", name)
-    assert [line["progress"] for line in told(whole / "ppo", "log.jsonl")] == [round(n / 6, 6) for n in range(1, 7)]
-    measured = [line["progress"] for line in told(whole / "ppo", "curve.jsonl")]
+        assert logged_values(broken / "ppo", name) == logged_values(whole / "ppo", name)
+    assert [line["progress"] for line in logged_values(whole / "ppo", "log.jsonl")] == [
+        round(n / 6, 6) for n in range(1, 7)
+    ]
+    measured = [line["progress"] for line in logged_values(whole / "ppo", "curve.jsonl")]
     assert measured == [round(n / 6, 6) for n in range(1, 6) for _ in range(2)]
     assert not list((broken / "ppo").rglob(".*"))
     events = EventAccumulator(str(broken / "ppo" / "tensorboard")).Reload()
@@ -157,7 +162,7 @@ def test_an_interrupted_run_goes_on_and_tells_the_same(tmp_path, few_games, monk
     assert [event.step for event in events.Scalars("wins/2 players, random")] == list(range(1, 6))
 
 
-def test_a_run_that_is_stopped_while_it_is_measured_measures_all(tmp_path, few_games, monkeypatch):
+def test_a_run_that_is_stopped_while_it_is_measured_repeats_the_measurement(tmp_path, few_games, monkeypatch):
     measure = module._measure
 
     def stopped(network, config, journal, progress, player):
@@ -170,13 +175,15 @@ def test_a_run_that_is_stopped_while_it_is_measured_measures_all(tmp_path, few_g
     assert train(tmp_path, *settings, "checkpoint_every=1").exit_code == 130
     monkeypatch.setattr(module, "_measure", measure)
     assert train(tmp_path, *settings, "checkpoint_every=1", options=("--games", "2", "--resume")).exit_code == 0
-    assert [line["progress"] for line in told(tmp_path / "ppo", "log.jsonl")] == [round(n / 6, 6) for n in range(1, 7)]
-    measured = [line["progress"] for line in told(tmp_path / "ppo", "curve.jsonl")]
+    assert [line["progress"] for line in logged_values(tmp_path / "ppo", "log.jsonl")] == [
+        round(n / 6, 6) for n in range(1, 7)
+    ]
+    measured = [line["progress"] for line in logged_values(tmp_path / "ppo", "curve.jsonl")]
     assert measured == [round(n / 6, 6) for n in range(1, 6) for _ in range(2)]
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])
-def test_weights_that_are_no_numbers_any_more_end_the_run_and_are_not_kept(tmp_path, algorithm):
+def test_weights_that_are_not_finite_end_the_run_and_are_not_saved(tmp_path, algorithm):
     settings = (f"algorithm={algorithm}", "name=run", "threads=1", "checkpoint_every=1", *SMALL[algorithm])
     done = train(tmp_path, *settings, f"{algorithm}.learning_rate=1.0e+30", options=("--games", "0"))
     assert done.exit_code == 2
@@ -184,20 +191,20 @@ def test_weights_that_are_no_numbers_any_more_end_the_run_and_are_not_kept(tmp_p
     assert not list((tmp_path / "run").glob("step-*"))
 
 
-def test_a_league_with_a_typo_is_told_before_there_is_a_folder(tmp_path):
-    done = train(tmp_path, *PPO, "ppo.league_share=0.5", "ppo.league_agents=[maxn,nobody]")
+def test_a_league_with_a_typo_is_reported_before_there_is_a_folder(tmp_path):
+    done = train(tmp_path, *PPO, "ppo.league_share=0.5", "ppo.league_agents=[maxn,missing]")
     assert done.exit_code == 2
-    assert "unknown agent 'nobody'" in done.output
+    assert "unknown agent 'missing'" in done.output
     assert not (tmp_path / "ppo").exists()
 
 
-def test_names_of_folders_are_told_as_they_are(tmp_path):
+def test_folder_names_are_printed_unchanged(tmp_path):
     done = train(tmp_path / "a[/b]", *PPO, options=("--games", "0"))
     assert done.exit_code == 0
     assert "a[/b]/ppo: finished; its agent spec is net:" in done.output
 
 
-def test_a_run_that_is_killed_after_its_first_round_goes_on(tmp_path, monkeypatch):
+def test_a_run_that_is_killed_after_its_first_round_continues(tmp_path, monkeypatch):
     log, rounds = Journal.log, []
 
     def killed(journal, step, total, numbers):
@@ -214,7 +221,7 @@ def test_a_run_that_is_killed_after_its_first_round_goes_on(tmp_path, monkeypatc
     assert rounds == [1, 1, 2]  # round 1 is reported again, because its line may be incomplete, but not learned again
 
 
-def test_what_a_killed_process_left_of_its_first_file_is_no_run(tmp_path):
+def test_a_folder_with_only_a_partial_file_of_a_killed_process_is_free(tmp_path):
     (tmp_path / "quick").mkdir()
     (tmp_path / "quick" / ".config.yaml.1.part").write_text("na", encoding="utf-8")
     assert train(tmp_path, *SMALL["alphazero"], "threads=1", options=("--games", "0")).exit_code == 0
@@ -230,7 +237,7 @@ def test_absurd_games_are_refused_before_training(tmp_path, games):
 
 
 @pytest.mark.parametrize("name", [".", "..", "a/b", ""])
-def test_a_run_has_a_folder_of_its_own(tmp_path, name):
+def test_a_run_needs_its_own_folder(tmp_path, name):
     done = train(tmp_path, f"name='{name}'")
     assert done.exit_code == 2
     assert f"name={name!r}: expected up to 100 of" in done.output
@@ -274,7 +281,7 @@ def test_a_full_disk_ends_training_and_leaves_the_last_checkpoint(tmp_path, monk
     assert names == {"step-000000000128.json", "step-000000000128.safetensors"}
     monkeypatch.setattr(os, "fsync", fsync)
     assert train(tmp_path, *PPO, options=("--games", "0", "--resume")).exit_code == 0
-    assert len(told(tmp_path / "ppo", "log.jsonl")) == 6
+    assert len(logged_values(tmp_path / "ppo", "log.jsonl")) == 6
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -287,7 +294,7 @@ def test_a_log_that_cannot_be_written_ends_training_by_name(tmp_path, few_games,
         (folder / name).symlink_to("/dev/full")
 
     monkeypatch.setattr("ninetka_train.run._write_config", with_a_full_file)
-    monkeypatch.setattr("ninetka_train.learning.logger._keep_before", lambda path, step, total: [])
+    monkeypatch.setattr("ninetka_train.learning.logger._drop_entries_from", lambda path, step, total: [])
     done = train(tmp_path, *PPO)
     assert done.exit_code == 1
     assert f"{name}: cannot write: No space left on device" in done.output

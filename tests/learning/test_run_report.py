@@ -1,4 +1,4 @@
-"""The report of a run shows the files in its folder and needs nothing else."""
+"""Test the report of a run, which needs only the files in the run's folder."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ninetka_env.api.record_files import write_records
 from ninetka_train.cli import app
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
-from ninetka_train.judging.ratings import wilson
-from ninetka_train.judging.report import as_dict
+from ninetka_train.judging.ratings import wilson_interval
+from ninetka_train.judging.report import evaluation_dict
 from ninetka_train.judging.saved_games import game_records
-from ninetka_train.showing import run_data
-from ninetka_train.showing.run_data import read_run, sheets, summary
-from ninetka_train.showing.run_report import write_report
+from ninetka_train.reporting import run_data
+from ninetka_train.reporting.run_data import read_run, report_tables, summary
+from ninetka_train.reporting.run_report import write_report
 
 
-class Net:
-    """An agent with a network's name and the moves of another agent."""
+class NamedAgent:
+    """An agent with a given name and the moves of the agent `spec`."""
 
     def __init__(self, name, spec):
         self.name, self.act = name, make_agent(spec).act
@@ -48,8 +48,8 @@ def finished(tmp_path_factory):
     names = ("net", "net places, maxn moves", "maxn places, net moves")
     for players in (2, 3):
         for name, opponent in [(names[0], "random"), *[(name, "maxn") for name in names]]:
-            results = play_games([Net(name, "maxn:depth=1"), Net(opponent, "random")], players, 6)
-            evaluations.append(as_dict(summarise(results)))
+            results = play_games([NamedAgent(name, "maxn:depth=1"), NamedAgent(opponent, "random")], players, 6)
+            evaluations.append(evaluation_dict(summarise(results)))
             records += game_records(results, range(results.schedule.rotation))
         numbers = {"players": players, "opponent": "maxn", "games": 10, "evaluation_seconds": 1.5}
         curve += [{"progress": n / 9, "seconds": 60.0 * n, **numbers, "wins": n} for n in (1, 5)]
@@ -100,21 +100,21 @@ def test_the_report_is_one_picture_and_one_page_that_loads_nothing(folder):
     assert "a<b" in page.text
     assert "#1f2430" not in text.split("</style>")[1]  # the page's theme colours the pictures
     run = read_run(folder)
-    cells = [cell for sheet in sheets(run) for row in (sheet.columns, *sheet.rows) for cell in row]
+    cells = [cell for sheet in report_tables(run) for row in (sheet.columns, *sheet.rows) for cell in row]
     assert page.cells == cells
     assert text.count("<figure>") == 2 * 2 + 2
     assert text.count('class="board"') == 6
 
 
-def test_tables_are_the_figures_of_the_evaluation(folder):
+def test_tables_show_the_figures_of_the_evaluation(folder):
     evaluations = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
-    titles = [sheet.title for sheet in sheets(read_run(folder))]
+    titles = [sheet.title for sheet in report_tables(read_run(folder))]
     assert titles == [
         f"{players} players: {what}"
         for players in (2, 3)
         for what in ("wins of the network", "what each phase is worth")
     ]
-    three = sheets(read_run(folder))[2:]
+    three = report_tables(read_run(folder))[2:]
     net = evaluations[4]["agents"][0]
     seats = [f"{100 * seat['wins'] / seat['games']:.1f}" for seat in net["seats"]]
     assert three[0].rows[0][:2] == ("random", str(net["games"]))
@@ -123,14 +123,14 @@ def test_tables_are_the_figures_of_the_evaluation(folder):
     assert [row[:2] for row in three[1].rows] == [("net", "net"), ("net", "maxn"), ("maxn", "net")]
 
 
-def test_the_summary_declares_the_evaluations_beside_the_training(folder):
+def test_the_summary_gives_the_seconds_of_evaluations(folder):
     assert (
         summary(read_run(folder))
         == "ppo, 2 and 3 players, trained for 9 min 0 s; the games of the curve took 6 s in addition"
     )
 
 
-def test_a_run_under_way_is_shown_as_far_as_it_is(folder):
+def test_an_unfinished_run_is_shown(folder):
     for name in ("evaluation.json", "games.txt"):
         (folder / name).unlink()
     log = (folder / "log.jsonl").read_text(encoding="utf-8")
@@ -153,7 +153,7 @@ def test_a_run_under_way_is_shown_as_far_as_it_is(folder):
         ("games.txt", None, "games.txt"),
     ],
 )
-def test_what_is_broken_is_named(folder, name, text, message):
+def test_broken_or_missing_files_are_named(folder, name, text, message):
     (folder / name).unlink() if text is None else (folder / name).write_text(text, encoding="utf-8")
     done = CliRunner().invoke(app, ["report", str(folder)])
     assert done.exit_code == 2
@@ -164,6 +164,6 @@ def test_what_is_broken_is_named(folder, name, text, message):
 def test_drawn_games_are_shared_by_their_seats():
     seats = [{"wins": 1, "draws": 2, "games": 4}, {"wins": 2, "draws": 0, "games": 4}]
     net = {"name": "net", "wins": 3, "draws": 2, "share": 4 / 8, "games": 8, "seats": seats}
-    share = run_data._share({"agents": [net, {"name": "random"}], "settings": {"num_players": 2}}, 1.0)
+    share = run_data._win_share({"agents": [net, {"name": "random"}], "settings": {"num_players": 2}}, 1.0)
     assert (share.share, share.seats) == (4 / 8, ((2, 4), (2, 4)))
-    assert share.interval == wilson(4, 8)
+    assert share.interval == wilson_interval(4, 8)

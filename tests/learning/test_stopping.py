@@ -1,4 +1,4 @@
-"""Runs that are stopped by signals, resumed, made longer, or started twice lose nothing and print clear messages."""
+"""Test runs that are stopped by signals, resumed, made longer, or started twice: nothing is lost."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from learning.test_run import PPO, SMALL, told, train
-from systems import posix
+from learning.test_run import PPO, SMALL, logged_values, train
+from requirements import needs_posix
 
-from ninetka_train import ending
+from ninetka_train import exit_handling
 from ninetka_train import run as module
 from ninetka_train.learning import alphazero, ppo, resume
 from ninetka_train.learning.config import load_config
-from ninetka_train.learning.lock import LOCK, locked
+from ninetka_train.learning.lock import LOCK_FILE, locked
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.processes import set_torch_threads, single_threaded_pool
 
 pytestmark = pytest.mark.slow
 
-NOTHING = ("--games", "0")
-RESUMED = (*NOTHING, "--resume")
+NO_GAMES = ("--games", "0")
+RESUMED = (*NO_GAMES, "--resume")
 ALPHAZERO = ("name=run", "threads=1", *SMALL["alphazero"], "alphazero.rounds=4", "checkpoint_every=20")
 """Settings of a run with four rounds and one kept checkpoint at the end."""
 
@@ -53,16 +53,16 @@ def stop_after(monkeypatch, step, number):
     monkeypatch.setattr(Journal, "log", stopped)
 
 
-@posix
+@needs_posix
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGUSR1", 75), ("SIGINT", 130)])
 def test_a_signal_ends_a_run_with_a_checkpoint_of_the_last_whole_round(tmp_path, monkeypatch, name, status):
     handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    whole = train(tmp_path / "whole", *ALPHAZERO, options=NOTHING)
+    whole = train(tmp_path / "whole", *ALPHAZERO, options=NO_GAMES)
     assert whole.exit_code == 0, whole.output
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may ignore it
     try:
         stop_after(monkeypatch, 2, getattr(signal, name))
-        stopped = train(tmp_path / "broken", *ALPHAZERO, options=NOTHING)
+        stopped = train(tmp_path / "broken", *ALPHAZERO, options=NO_GAMES)
     finally:
         signal.signal(signal.SIGINT, handlers[1])
     assert signal.getsignal(signal.SIGTERM) == handlers[0]
@@ -75,15 +75,15 @@ def test_a_signal_ends_a_run_with_a_checkpoint_of_the_last_whole_round(tmp_path,
     resumed = train(tmp_path / "broken", *ALPHAZERO, options=RESUMED)
     assert resumed.exit_code == 0, resumed.output
     assert weights(folder) == weights(tmp_path / "whole" / "run")
-    assert told(folder, "log.jsonl") == told(tmp_path / "whole" / "run", "log.jsonl")
+    assert logged_values(folder, "log.jsonl") == logged_values(tmp_path / "whole" / "run", "log.jsonl")
     assert not list(folder.glob("resume-*"))
 
 
-@posix
+@needs_posix
 def test_the_process_ends_at_once_with_the_status_of_the_signal(tmp_path):
-    """Also while tasks are running, for which Python would wait."""
+    """Tasks are running, and by default Python waits for them when it exits."""
     settings = ("name=run", "alphazero.rounds=2", "alphazero.playouts=60000", "alphazero.games=64")
-    command = [sys.executable, "-m", "ninetka_train", "train", "-c", "quick", "--runs", str(tmp_path), *NOTHING]
+    command = [sys.executable, "-m", "ninetka_train", "train", "-c", "quick", "--runs", str(tmp_path), *NO_GAMES]
     command += [argument for setting in settings for argument in ("--set", setting)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
@@ -116,14 +116,14 @@ def test_a_run_that_is_stopped_while_it_is_measured_loses_no_round(tmp_path, mon
     monkeypatch.setattr(module, "_measure", lambda *_: None)
     assert train(tmp_path, *settings, options=("--games", "1", "--resume")).exit_code == 0
     assert learned == list(range(6))
-    assert [line["step"] for line in told(tmp_path / "ppo", "log.jsonl")] == [64 * n for n in range(1, 7)]
+    assert [line["step"] for line in logged_values(tmp_path / "ppo", "log.jsonl")] == [64 * n for n in range(1, 7)]
 
 
 @pytest.mark.parametrize("settings", [ALPHAZERO, PPO], ids=["alphazero", "ppo"])
-def test_what_is_kept_does_not_depend_on_the_clock(tmp_path, settings):
+def test_kept_checkpoints_do_not_depend_on_the_clock(tmp_path, settings):
     kept = []
     for minutes in ("1.0e-9", "1.0e+9"):
-        done = train(tmp_path, *settings, f"name=m{minutes}", f"checkpoint_minutes={minutes}", options=NOTHING)
+        done = train(tmp_path, *settings, f"name=m{minutes}", f"checkpoint_minutes={minutes}", options=NO_GAMES)
         assert done.exit_code == 0, done.output
         kept.append({path.name: path.read_bytes() for path in (tmp_path / f"m{minutes}").glob("*.safetensors")})
     assert kept[0] == kept[1]
@@ -138,14 +138,14 @@ def test_a_checkpoint_to_resume_from_is_written_by_the_clock(tmp_path, monkeypat
         names.append(sorted(path.name for path in (tmp_path / "run").glob("*.safetensors")))
 
     monkeypatch.setattr(alphazero.CheckpointWriter, "write", noted)
-    assert train(tmp_path, *ALPHAZERO, "checkpoint_minutes=1.0e-9", options=NOTHING).exit_code == 0
+    assert train(tmp_path, *ALPHAZERO, "checkpoint_minutes=1.0e-9", options=NO_GAMES).exit_code == 0
     assert names == [[f"resume-{n:012}.safetensors"] for n in (1, 2, 3)] + [["step-000000000004.safetensors"]]
 
 
-def test_resume_begins_a_run_where_there_is_none(tmp_path):
+def test_resume_starts_a_run_where_there_is_none(tmp_path):
     done = train(tmp_path, *ALPHAZERO, options=RESUMED)
     assert done.exit_code == 0, done.output
-    assert len(told(tmp_path / "run", "log.jsonl")) == 4
+    assert len(logged_values(tmp_path / "run", "log.jsonl")) == 4
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("", encoding="utf-8")
     refused = train(tmp_path, *ALPHAZERO, "name=other", options=RESUMED)
@@ -162,7 +162,7 @@ def test_resume_begins_a_run_where_there_is_none(tmp_path):
     ],
 )
 def test_a_run_can_be_made_longer(tmp_path, settings, length, longer, schedule):
-    assert train(tmp_path, *settings, options=NOTHING).exit_code == 0
+    assert train(tmp_path, *settings, options=NO_GAMES).exit_code == 0
     (folder,) = tmp_path.iterdir()
     (folder / "evaluation.json").write_text("[]", encoding="utf-8")
     key, was = length.split("=")
@@ -170,7 +170,7 @@ def test_a_run_can_be_made_longer(tmp_path, settings, length, longer, schedule):
         done = train(tmp_path, *settings, longer, options=RESUMED)
     assert done.exit_code == 0, done.output
     assert not (folder / "evaluation.json").exists()
-    lines = told(folder, "log.jsonl")
+    lines = logged_values(folder, "log.jsonl")
     total = int(longer.split("=")[1])
     assert [line["progress"] for line in lines] == [round(min(1, line["step"] / total), 6) for line in lines]
     assert lines[-1]["step"] == total
@@ -182,25 +182,25 @@ def test_a_run_can_be_made_longer(tmp_path, settings, length, longer, schedule):
     assert f"{longer} (now {was})" in shorter.output
 
 
-@posix
+@needs_posix
 def test_a_length_that_was_set_too_high_can_be_lowered(tmp_path, monkeypatch):
     stop_after(monkeypatch, 2, signal.SIGTERM)
-    assert train(tmp_path, *ALPHAZERO, "alphazero.rounds=4000", options=NOTHING).exit_code == 143
+    assert train(tmp_path, *ALPHAZERO, "alphazero.rounds=4000", options=NO_GAMES).exit_code == 143
     refused = train(tmp_path, *ALPHAZERO, "alphazero.rounds=2", options=RESUMED)
     assert refused.exit_code == 2
     assert "alphazero.rounds above 2, which is already done" in refused.output
     with pytest.warns(UserWarning, match="alphazero.rounds=3 .was 4000.: learning_rate falls until the new end"):
         assert train(tmp_path, *ALPHAZERO, "alphazero.rounds=3", options=RESUMED).exit_code == 0
-    assert [line["progress"] for line in told(tmp_path / "run", "log.jsonl")] == [0.333333, 0.666667, 1.0]
+    assert [line["progress"] for line in logged_values(tmp_path / "run", "log.jsonl")] == [0.333333, 0.666667, 1.0]
 
 
-@posix
+@needs_posix
 @pytest.mark.parametrize("signals", [("SIGTERM", "SIGUSR1"), ("SIGINT", "SIGINT"), ("SIGTERM", "SIGINT", "SIGTERM")])
 @pytest.mark.parametrize("while_saving", [False, True])
 def test_signals_that_are_repeated_lose_nothing(tmp_path, monkeypatch, capfd, signals, while_saving):
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     first, *others = [getattr(signal, name) for name in signals]
-    save = resume._State.save
+    save = resume._HeldState.save
 
     def interrupted(state, folder, kind):
         for number in others:
@@ -211,13 +211,13 @@ def test_signals_that_are_repeated_lose_nothing(tmp_path, monkeypatch, capfd, si
         stop_after(monkeypatch, 2, first)
         if while_saving:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(ending, "REPEATED", 0.0)
-                patch.setattr(resume._State, "save", interrupted)
-                stopped = train(tmp_path, *ALPHAZERO, options=NOTHING)
+                patch.setattr(exit_handling, "REPEATED_SIGNAL_S", 0.0)
+                patch.setattr(resume._HeldState, "save", interrupted)
+                stopped = train(tmp_path, *ALPHAZERO, options=NO_GAMES)
         else:
             kill = os.kill
             monkeypatch.setattr(os, "kill", lambda _, number: [kill(os.getpid(), one) for one in (number, *others)])
-            stopped = train(tmp_path, *ALPHAZERO, options=NOTHING)
+            stopped = train(tmp_path, *ALPHAZERO, options=NO_GAMES)
     finally:
         signal.signal(signal.SIGINT, handler)
     assert stopped.exit_code in (143, 130, 75)
@@ -225,37 +225,37 @@ def test_signals_that_are_repeated_lose_nothing(tmp_path, monkeypatch, capfd, si
     assert [path.name for path in (tmp_path / "run").glob("*.safetensors")] == ["resume-000000000002.safetensors"]
 
 
-@posix
+@needs_posix
 def test_a_checkpoint_that_cannot_be_written_when_a_run_is_stopped_is_reported(tmp_path, monkeypatch):
     def full(state, folder, kind):
         raise OSError(28, "No space left on device", str(folder / kind))
 
     stop_after(monkeypatch, 2, signal.SIGTERM)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resume._State, "save", full)
+        patch.setattr(resume._HeldState, "save", full)
         with pytest.warns(
             UserWarning, match="resume: No space left on device; what was learned since the last checkpoint"
         ):
-            assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
+            assert train(tmp_path, *ALPHAZERO, options=NO_GAMES).exit_code == 143
 
 
-@posix
-def test_a_first_checkpoint_that_was_never_finished_begins_the_run_anew(tmp_path, monkeypatch):
+@needs_posix
+def test_an_incomplete_first_checkpoint_starts_the_run_anew(tmp_path, monkeypatch):
     stop_after(monkeypatch, 2, signal.SIGTERM)
-    assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
+    assert train(tmp_path, *ALPHAZERO, options=NO_GAMES).exit_code == 143
     (tmp_path / "run" / "resume-000000000002.json").unlink()
     with pytest.warns(UserWarning, match="resume-000000000002.json.*it was never finished: starting a new run"):
         assert train(tmp_path, *ALPHAZERO, options=RESUMED).exit_code == 0
-    assert [line["step"] for line in told(tmp_path / "run", "log.jsonl")] == [1, 2, 3, 4]
+    assert [line["step"] for line in logged_values(tmp_path / "run", "log.jsonl")] == [1, 2, 3, 4]
 
 
-@posix
+@needs_posix
 @pytest.mark.parametrize(
     "line", ["{}", '{"progress": 0.5, "seconds": 1.0}', '{"step": null, "seconds": 1}', "\xff\xfe"]
 )
 def test_a_damaged_log_is_named(tmp_path, monkeypatch, line):
     stop_after(monkeypatch, 2, signal.SIGTERM)
-    assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
+    assert train(tmp_path, *ALPHAZERO, options=NO_GAMES).exit_code == 143
     path = tmp_path / "run" / "log.jsonl"
     path.write_bytes(line.encode("latin-1") + b"\n" + path.read_bytes())
     done = train(tmp_path, *ALPHAZERO, options=RESUMED)
@@ -264,26 +264,26 @@ def test_a_damaged_log_is_named(tmp_path, monkeypatch, line):
 
 
 @pytest.mark.parametrize("game", ["ninetka", "go:size=5", "kropki:width=5,height=5"])
-def test_a_round_of_which_no_position_is_kept_is_learned_from_those_before(tmp_path, game):
+def test_a_round_without_positions_learns_from_earlier_rounds(tmp_path, game):
     few = ("games=1", "task_games=1", "playouts=8", "share=0.0001", "value_share=0.0", "playout_rounds=1", "rounds=3")
     few += ("steps=1", "minibatch=8", "microbatch=8", *(["exact_nodes=0"] if game == "ninetka" else []))
     settings = ("algorithm=alphazero", "name=run", f"game='{game}'", "threads=1", *(f"alphazero.{one}" for one in few))
     (tmp_path / "mine.yaml").write_text("seed: 1\n", encoding="utf-8")
-    done = train(tmp_path, *settings, options=NOTHING, config=tmp_path / "mine.yaml")
+    done = train(tmp_path, *settings, options=NO_GAMES, config=tmp_path / "mine.yaml")
     assert done.exit_code == 0, done.output
-    assert len({line["positions"] for line in told(tmp_path / "run", "log.jsonl")}) == 1
+    assert len({line["positions"] for line in logged_values(tmp_path / "run", "log.jsonl")}) == 1
 
 
 def test_a_run_leaves_the_number_of_torch_threads_as_it_was(tmp_path):
     before = torch.get_num_threads()
-    assert train(tmp_path, *ALPHAZERO, "threads=7", options=NOTHING).exit_code == 0
+    assert train(tmp_path, *ALPHAZERO, "threads=7", options=NO_GAMES).exit_code == 0
     assert torch.get_num_threads() == before
 
 
-@posix
+@needs_posix
 def test_a_run_may_be_resumed_on_other_numbers_of_threads(tmp_path, monkeypatch):
     stop_after(monkeypatch, 2, signal.SIGTERM)
-    assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
+    assert train(tmp_path, *ALPHAZERO, options=NO_GAMES).exit_code == 143
     with pytest.warns(UserWarning, match="resuming with threads=2 .was 1.: weights will differ by rounding"):
         done = train(tmp_path, *ALPHAZERO, "threads=2", "checkpoint_every=3", options=RESUMED)
     assert done.exit_code == 0, done.output
@@ -293,7 +293,7 @@ def test_a_run_may_be_resumed_on_other_numbers_of_threads(tmp_path, monkeypatch)
 
 
 def test_a_second_process_is_refused_by_name(tmp_path):
-    assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 0
+    assert train(tmp_path, *ALPHAZERO, options=NO_GAMES).exit_code == 0
     folder = tmp_path / "run"
     held = "import sys, time; from pathlib import Path; from ninetka_train.learning.lock import locked\n"
     held += f"with locked(Path({str(folder)!r})): print('held', flush=True); time.sleep(60)"
@@ -305,13 +305,13 @@ def test_a_second_process_is_refused_by_name(tmp_path):
     assert refused.exit_code == 2
     assert f"{folder}: process {owner.pid} on " in refused.output
     assert "is training there: wait until it has ended, or stop it" in refused.output
-    assert (folder / LOCK).exists()  # left by the killed process, and not locked any more
+    assert (folder / LOCK_FILE).exists()  # the killed process left the file, but no longer locks it
     assert train(tmp_path, *ALPHAZERO, options=RESUMED).exit_code == 0
-    assert not (folder / LOCK).exists()
+    assert not (folder / LOCK_FILE).exists()
 
 
-@posix
-def test_where_there_are_no_locks_there_is_none(tmp_path, monkeypatch):
+@needs_posix
+def test_a_file_system_without_locks_gives_a_warning(tmp_path, monkeypatch):
     with pytest.warns(UserWarning, match="cannot be locked: No such file"), locked(tmp_path / "missing"):
         pass
 
@@ -327,7 +327,7 @@ def test_where_there_are_no_locks_there_is_none(tmp_path, monkeypatch):
             pass
 
 
-@posix
+@needs_posix
 def test_the_lock_of_another_user_is_respected_and_no_link_is_followed(tmp_path, monkeypatch):
     with locked(tmp_path):
         open_file = os.open
@@ -342,7 +342,7 @@ def test_the_lock_of_another_user_is_respected_and_no_link_is_followed(tmp_path,
             pass
         monkeypatch.undo()
     (tmp_path / "mine").write_text("mine", encoding="utf-8")
-    (tmp_path / LOCK).symlink_to(tmp_path / "mine")
+    (tmp_path / LOCK_FILE).symlink_to(tmp_path / "mine")
     with pytest.warns(UserWarning, match="cannot be locked"), locked(tmp_path):
         pass
     assert (tmp_path / "mine").read_text(encoding="utf-8") == "mine"
@@ -354,7 +354,7 @@ def test_a_network_that_diverges_in_its_first_step_is_not_kept(tmp_path, algorit
     """With the smaller rate, the weights stay finite, but the network's outputs do not."""
     one_step = ("alphazero.steps=1", "alphazero.warm_up=1", "ppo.minibatch=64", "ppo.microbatch=64")
     settings = (f"algorithm={algorithm}", "name=run", "threads=1", *SMALL[algorithm], *one_step)
-    done = train(tmp_path, *settings, f"{algorithm}.learning_rate={rate}", options=NOTHING)
+    done = train(tmp_path, *settings, f"{algorithm}.learning_rate={rate}", options=NO_GAMES)
     assert done.exit_code == 2, done.output
     assert "not finite any more: lower learning_rate" in done.output
     assert not list((tmp_path / "run").glob("*.safetensors"))
@@ -382,7 +382,7 @@ def test_tasks_change_no_other_thread_s_number_of_torch_threads():
 
 @pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])
 def test_the_learner_computes_with_its_own_number_of_threads(tmp_path, monkeypatch, algorithm):
-    """Agents and tasks that are created during learning do not change it."""
+    """Agents and tasks that are created during learning do not change the learner's number of torch threads."""
     learning, seen = {"ppo": ppo, "alphazero": alphazero}[algorithm], []
     losses = learning.losses
 
@@ -396,7 +396,7 @@ def test_the_learner_computes_with_its_own_number_of_threads(tmp_path, monkeypat
     more = ("ppo.moves=192", "ppo.league_share=0.5", "ppo.league_agents=['net:gen-7,threads=1']")
     settings = (f"algorithm={algorithm}", "name=run", "threads=3", *SMALL[algorithm], "alphazero.rounds=3", *more)
     try:
-        assert train(tmp_path, *settings, options=NOTHING).exit_code == 0
+        assert train(tmp_path, *settings, options=NO_GAMES).exit_code == 0
     finally:
         set_torch_threads(before)
     assert seen
@@ -404,7 +404,7 @@ def test_the_learner_computes_with_its_own_number_of_threads(tmp_path, monkeypat
 
 
 def test_ppo_s_minibatches_are_of_about_one_size(monkeypatch):
-    """A last minibatch with a few moves would take as large a step as the others."""
+    """If the last minibatch had only a few moves, its step would be as large as that of a full minibatch."""
     config = load_config(None, [*PPO, "ppo.league_share=0.5", "ppo.league_every=1", "ppo.games=9", "ppo.plies=9"])
     learner = ppo.new_learner(config)
     sizes, losses = [], ppo.losses
@@ -423,8 +423,8 @@ def test_ppo_s_minibatches_are_of_about_one_size(monkeypatch):
     assert np.ptp(sizes) <= 1
 
 
-def test_log_lines_tell_the_schedules(tmp_path):
-    assert train(tmp_path, *PPO, options=NOTHING).exit_code == 0
-    rates = [line["learning_rate"] for line in told(tmp_path / "ppo", "log.jsonl")]
+def test_the_log_has_the_schedules(tmp_path):
+    assert train(tmp_path, *PPO, options=NO_GAMES).exit_code == 0
+    rates = [line["learning_rate"] for line in logged_values(tmp_path / "ppo", "log.jsonl")]
     assert rates == sorted(rates, reverse=True)
     assert rates[0] == 1e-3

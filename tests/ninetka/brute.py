@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, lowest
-from ninetka_env.core.verbs import Records
-from ninetka_env.games.ninetka.rules import GAME, is_over, legal_bits, pass_over, play_bit, winner_of
+from ninetka_env.core.jit import jit, lowest_bit
+from ninetka_env.core.verbs import StateArray
+from ninetka_env.games.ninetka.rules import STATE_DTYPE, is_over, legal_bits, pass_over, play_bit, winner_of
 
 
 @jit
-def winner_by_force(games: Records, index: int) -> int:
-    """Return the seat that wins a two-player game of the movement phase."""
-    path, untried = np.zeros(40, GAME), np.zeros(40, np.int64)
+def brute_force_winner(games: StateArray, index: int) -> int:
+    """Return the seat that wins `games[index]` with best play: a two-player game in the movement phase."""
+    path, untried = np.zeros(40, STATE_DTYPE), np.zeros(40, np.int64)
     path[0] = games[index]
     path[0].auto_pass = 1
     pass_over(path[0])
@@ -25,7 +25,7 @@ def winner_by_force(games: Records, index: int) -> int:
         if is_over(game):
             winner = winner_of(game)
         elif winner != mover and untried[level]:
-            bit = lowest(untried[level])
+            bit = lowest_bit(untried[level])
             untried[level] &= untried[level] - 1
             path[level + 1] = game
             play_bit(path[level + 1], bit)
@@ -42,9 +42,9 @@ def winner_by_force(games: Records, index: int) -> int:
 
 
 @jit
-def margin_by_force(games: Records, index: int) -> int:
-    """Return the final lead of seat 0 in sections if both seats maximise their lead."""
-    path, untried, best = np.zeros(40, GAME), np.zeros(40, np.int64), np.zeros(40, np.int64)
+def brute_force_margin(games: StateArray, index: int) -> int:
+    """Return by how many sections seat 0 finally leads in `games[index]` if both seats maximise their lead."""
+    path, untried, best = np.zeros(40, STATE_DTYPE), np.zeros(40, np.int64), np.zeros(40, np.int64)
     path[0] = games[index]
     path[0].auto_pass = 1
     pass_over(path[0])
@@ -54,7 +54,7 @@ def margin_by_force(games: Records, index: int) -> int:
         game = path[level]
         sign = 1 - 2 * int(game.to_move)
         if untried[level]:
-            bit = lowest(untried[level])
+            bit = lowest_bit(untried[level])
             untried[level] &= untried[level] - 1
             path[level + 1] = game
             play_bit(path[level + 1], bit)
@@ -69,8 +69,8 @@ def margin_by_force(games: Records, index: int) -> int:
 
 
 @jit
-def lead_of(games: Records, index: int) -> int:
-    """Return the current lead of seat 0 in sections."""
+def lead_of(games: StateArray, index: int) -> int:
+    """Return by how many sections seat 0 currently leads in `games[index]`."""
     lead = 0
     for section in range(9):
         lead += games[index].counts[0, section] > games[index].counts[1, section]
@@ -78,13 +78,13 @@ def lead_of(games: Records, index: int) -> int:
     return lead
 
 
-def winners_of_moves(game: Records, actions: npt.NDArray[np.int64]) -> list[int]:
-    """Return the seat that wins after each action."""
+def winners_of_moves(game: StateArray, actions: npt.NDArray[np.int64]) -> list[int]:
+    """Return the winners with best play: one seat for each action."""
     from ninetka_env.games.ninetka.game import Game
 
     found = []
     for action in actions:
         after = Game(game.copy())
         after.play(int(action))
-        found.append(int(winner_by_force(after.records, 0)))
+        found.append(int(brute_force_winner(after.records, 0)))
     return found

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of 9tka."""
+"""Fixtures for the tests of 9tka."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from ninetka.positions import ALL_OPTIONS, Options
 
 @pytest.fixture(params=ALL_OPTIONS, ids=str)
 def options(request: pytest.FixtureRequest) -> Options:
-    """Every combination of options, one after the other."""
+    """Return each combination of options in turn."""
     chosen: Options = request.param
     return chosen

@@ -20,12 +20,12 @@ def planes_of(game: ReferenceGame, viewer: int) -> list[Plane]:
 
 
 def _marked(game: ReferenceGame, viewer: int) -> list[set[Square] | frozenset[Square]]:
-    """Return the squares that are 1 in each plane. 'Relative seat r is seat `(viewer + r) % n`.'"""
+    """Return the squares that are 1 in each plane. Relative seat r is seat `(viewer + r) % n`."""
     seats = range(game.num_players)
-    standing = [_holding(game, (viewer + relative) % game.num_players + 1) for relative in seats]
+    stones = [_holding(game, (viewer + relative) % game.num_players + 1) for relative in seats]
     owners = game.owners()
     return [
-        *standing, *[NOTHING] * (4 - game.num_players),  # 'stones of relative seats 0..3, on the edge or settled'
+        *stones, *[NOTHING] * (4 - game.num_players),  # 'stones of relative seats 0..3, on the edge or settled'
         _holding(game, NEUTRAL),  # 'neutral stones'
         *_one_hot(game.phase, [NEUTRALS, PLACEMENT, MOVEMENT]),  # 'the phase'
         *_one_hot(game.num_players, [2, 3, 4]),  # 'the number of players'
@@ -43,8 +43,8 @@ def _holding(game: ReferenceGame, code: int) -> set[Square]:
 
 
 def _one_hot(value: int, values: list[int]) -> list[frozenset[Square]]:
-    """'One-hot (filled planes).'"""
-    return [EVERYTHING if value == one else NOTHING for one in values]
+    """Return one plane per element of `values`: filled if the element equals `value`, otherwise empty."""
+    return [EVERYTHING if value == candidate else NOTHING for candidate in values]
 
 
 def _sections(sections: set[int]) -> set[Square]:

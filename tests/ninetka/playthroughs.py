@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from golden.playthrough import Face, Facts, tell
+from golden.playthrough import Facts, View, to_facts
 from ninetka.planes import planes_of
 from ninetka.reference import PASS, ReferenceGame
 
@@ -23,12 +23,12 @@ PLAYTHROUGHS = {
 STAGES = ("neutral", "placement", "movement")
 
 
-def reference(options: Mapping[str, Any], drawn: tuple[int, ...]) -> Face:
+def reference(options: Mapping[str, Any], drawn: tuple[int, ...]) -> View:
     """Start a game of the slow reference."""
     return Reference(options, drawn)
 
 
-class Reference(Face):
+class Reference(View):
     """A game of the slow reference, with the observations of `ninetka.planes`."""
 
     name = "the reference"
@@ -39,12 +39,12 @@ class Reference(Face):
             self.game.with_neutrals(list(drawn))
         self.ply = len(drawn)
 
-    def tell(self) -> Facts:
+    def facts(self) -> Facts:
         game, over = self.game, self.game.is_over()
         seats = range(game.num_players)
         legal, scores, winner = game.legal_actions(), game.scores(), game.winner()
         mean = sum(scores) / len(scores)
-        return tell(
+        return to_facts(
             ply=self.ply,
             to_move=game.to_move,
             passed=game.passed,

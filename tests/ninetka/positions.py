@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ninetka.reference import ReferenceGame
 
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.observation import SHAPE, write_observation
 from ninetka_env.games.ninetka.rules import Phase
@@ -35,11 +35,11 @@ class Options(NamedTuple):
         return Game.new(**self._asdict(), seed=seed)
 
     def from_board(self, board: npt.ArrayLike, to_move: int) -> Game:
-        """Set up a position."""
+        """Return a game with these options that starts from a board."""
         return Game.from_board(board, to_move, **self._asdict())
 
     def reference_of(self, game: Game) -> ReferenceGame:
-        """Set up the position of `game` in the slow reference."""
+        """Return a game of the slow reference in the position of `game`."""
         reference = ReferenceGame(self.num_players, self.turn_order, self.auto_pass)
         reference.board = game.board.tolist()
         reference.to_move, reference.phase, reference.passed = game.to_move, int(game.phase), list(game.passed)
@@ -88,19 +88,19 @@ seeds = st.integers(0, 2**32 - 1)
 
 @st.composite
 def positions(draw: st.DrawFn) -> tuple[Options, Game]:
-    """Draw options and any position of a random game with them."""
+    """Draw options, and any position of a random game with these options."""
     options = draw(any_options)
     game = random_position(options, draw(seeds), draw(st.integers(0, 84)))
     return options, game
 
 
 @jit
-def _draw(games: Records, viewer: int, planes: npt.NDArray[np.int8]) -> None:
+def _draw(games: StateArray, viewer: int, planes: npt.NDArray[np.int8]) -> None:
     write_observation(games[0], viewer, planes)
 
 
 def observe(game: Game, viewer: int) -> npt.NDArray[np.int8]:
-    """Return the observation, written over old contents that must not remain."""
+    """Return the observation of a viewer. The array is filled with 7 first, to show values that are not written."""
     planes = np.full(SHAPE, 7, np.int8)
     _draw(game.records, viewer, planes.reshape(-1))
     return planes
@@ -124,16 +124,16 @@ def assert_equal(game: Game, reference: ReferenceGame) -> None:
 
 
 def assert_equal_scores(game: Game, reference: ReferenceGame) -> None:
-    """Compare counts and owners of sections, and sometimes scores and winner."""
+    """Compare the counts and owners of sections; every five plies and at the end, compare scores and winner as well."""
     assert game.counts().tolist() == reference.section_counts()
     assert game.section_owners().tolist() == reference.owners()
-    if game.ply % 5 == 0 or game.is_over:  # these two are slower in the reference than all other comparisons
+    if game.ply % 5 == 0 or game.is_over:  # in the reference, these two are the slowest
         assert game.scores().tolist() == reference.scores()
         assert game.winner() == reference.winner()
 
 
 def board_of(picture: str) -> npt.NDArray[np.int8]:
-    """Read a drawn board, eleven rows: `.` empty, 1..4 the stones of seats 0..3 (their cell codes), `#` neutral."""
+    """Return the board of a drawing, eleven rows: `.` empty, 1..4 stones of seats 0..3 (cell codes), `#` neutral."""
     return np.array([[".1234#".index(cell) for cell in row] for row in picture.split()], np.int8)
 
 

@@ -1,8 +1,7 @@
 """A slow, simple implementation of 9tka and of the MaxN baseline, for comparisons with the fast implementation.
 
-It stores the board, the seat to move and the phase, and computes everything else from the board each time. Texts in
-quotation marks quote the rules (`rules.md`) and the description of the baseline (`maxn.md`), which count seats,
-sections and phases from 1; here all three count from 0.
+It stores the board, the seat to move and the phase, and computes everything else from the board each time. It shares no
+code with the fast implementation. Squares are (row, column); seats, sections and phases count from 0.
 """
 
 from __future__ import annotations
@@ -16,32 +15,32 @@ SQUARES = [(row, col) for row in range(11) for col in range(11)]
 
 
 def index_of(square: Square) -> int:
-    """'Square index = 11*row + col.'"""
+    """Return the index of a square: 11 * row + column."""
     return 11 * square[0] + square[1]
 
 
 def is_inner(square: Square) -> bool:
-    """'Inner region: rows and cols 1..9 (81 squares).'"""
+    """Return whether a square is one of the 81 inner squares: rows and columns 1..9."""
     return 1 <= square[0] <= 9 and 1 <= square[1] <= 9
 
 
 def is_edge(square: Square) -> bool:
-    """'Edge squares: the 36 non-corner squares of rows 0, 10 and cols 0, 10.'"""
+    """Return whether a square is one of the 36 edge squares: rows and columns 0 and 10, without the corners."""
     return (square[0] in (0, 10)) != (square[1] in (0, 10))
 
 
 def section_of(square: Square) -> int:
-    """'k = 3*((row-1)//3) + (col-1)//3 + 1, 1..9 in reading order', less one: 0..8 here."""
+    """Return the section of an inner square: 0..8 in reading order."""
     return 3 * ((square[0] - 1) // 3) + (square[1] - 1) // 3
 
 
 def may_hold_neutral(square: Square) -> bool:
-    """'A neutral may not stand on the outer ring: only rows 2..8 and cols 2..8.'"""
+    """Return whether a neutral stone may be placed on a square: rows and columns 2..8."""
     return 2 <= square[0] <= 8 and 2 <= square[1] <= 8
 
 
 def direction_inward(edge: Square) -> Square:
-    """'Straight into the board along its row or column': (down, right) from an edge square."""
+    """Return the step (down, right) from an edge square straight into the board."""
     row, col = edge
     if row in (0, 10):
         return (1, 0) if row == 0 else (-1, 0)
@@ -49,7 +48,7 @@ def direction_inward(edge: Square) -> Square:
 
 
 def next_inward(edge: Square) -> Square:
-    """'The inner square next to it.'"""
+    """Return the inner square next to an edge square."""
     down, right = direction_inward(edge)
     return edge[0] + down, edge[1] + right
 
@@ -72,9 +71,10 @@ class ReferenceGame:
         self.passed: list[int] = []  # the seats passed over after the last action, in turn order
 
     def with_neutrals(self, squares: list[int]) -> ReferenceGame:
-        """'One legal square per section; the game then starts in phase 2 with seat 1.'
+        """Place all neutral stones in a new game, start the placement phase with seat 0, and return this game.
 
-        For a new game only; returns the game itself.
+        Args:
+            squares: the indices of nine squares, one in each section, on which a neutral stone may be placed.
         """
         chosen = [divmod(index, 11) for index in squares]
         one_each = sorted(section_of(square) for square in chosen) == list(range(9))
@@ -99,15 +99,15 @@ class ReferenceGame:
         return self.board[square[0]][square[1]]
 
     def edge_stones(self, seat: int) -> list[Square]:
-        """The squares of a seat's stones 'that still stand on the edge'."""
+        """Return the squares of a seat's stones on the edge."""
         return [sq for sq in SQUARES if is_edge(sq) and self.cell(sq) == seat + 1]
 
     def movable_stones(self, seat: int) -> list[Square]:
-        """'A stone is blocked when the inner square next to it is occupied', else it can move."""
+        """Return the squares of a seat's stones that can slide: the inner square next to the stone is empty."""
         return [sq for sq in self.edge_stones(seat) if self.cell(next_inward(sq)) == EMPTY]
 
     def is_over(self) -> bool:
-        """'The game ends when nobody can move.'"""
+        """Return whether the game is over: no seat can slide a stone."""
         seats = range(self.num_players)
         return self.phase == MOVEMENT and not any(self.movable_stones(seat) for seat in seats)
 
@@ -119,22 +119,22 @@ class ReferenceGame:
             return [index_of(square) for square in self.neutral_squares()]
         if self.phase == PLACEMENT:
             return [index_of(square) for square in self.placement_squares()]
-        # 'Passing is never legal while a stone can move.'
+        # a pass is legal only if the seat cannot slide a stone
         return [index_of(square) for square in self.movable_stones(self.to_move)] or [PASS]
 
     def neutral_squares(self) -> list[Square]:
-        """'Place one neutral stone until every section holds exactly one (9 placements).'"""
+        """Return the squares where a neutral stone may be placed, in all sections that have no neutral stone."""
         taken = [section_of(square) for square in SQUARES if self.cell(square) == NEUTRAL]
         return [sq for sq in SQUARES if may_hold_neutral(sq) and section_of(sq) not in taken]
 
     def placement_squares(self) -> list[Square]:
-        """'Place one of their stones on any empty edge square until all 36 are occupied.'"""
+        """Return the empty edge squares."""
         return [sq for sq in SQUARES if is_edge(sq) and self.cell(sq) == EMPTY]
 
     def landing_square(self, edge: Square) -> Square:
-        """'Over empty squares, until the next square is occupied or is the opposite edge.
+        """Return the last inner square of a slide, which ends before an occupied square or the opposite edge.
 
-        It stops on the last empty inner square (a stone never stops on an edge square).'
+        For a blocked stone, return its own edge square.
         """
         down, right = direction_inward(edge)
         here, ahead = edge, next_inward(edge)
@@ -143,7 +143,7 @@ class ReferenceGame:
         return here
 
     def play(self, action: int) -> None:
-        """Play one action for the seat to move. 'Seats move in turn: 1, 2, .., n, 1, ..'"""
+        """Play an action for the seat to move and pass the turn on; raise ValueError if the action is illegal."""
         if action not in self.legal_actions():
             raise ValueError(f"illegal action {action!r} for seat {self.to_move}")
         if action != PASS:
@@ -153,7 +153,7 @@ class ReferenceGame:
         self.play_forced_passes()
 
     def change_board(self, square: Square) -> None:
-        """Place a neutral stone or a stone, or slide a stone, 'which stays there'."""
+        """Place a neutral stone, place a stone of the seat to move, or slide a stone, depending on the phase."""
         row, col = square
         if self.phase == NEUTRALS:
             self.board[row][col] = NEUTRAL
@@ -165,7 +165,7 @@ class ReferenceGame:
             self.board[end_row][end_col] = self.to_move + 1
 
     def end_phase_if_complete(self) -> None:
-        """'"restart" (seat 1 opens each phase) or "continue" (turns simply go on).'"""
+        """Start the next phase if the current phase is complete. With turn order "restart", seat 0 starts the phase."""
         neutrals_done = self.phase == NEUTRALS and not self.neutral_squares()
         placement_done = self.phase == PLACEMENT and not self.placement_squares()
         if neutrals_done or placement_done:
@@ -174,7 +174,7 @@ class ReferenceGame:
                 self.to_move = 0
 
     def play_forced_passes(self) -> None:
-        """'Forced passes are played by the environment and reported'; none after the end."""
+        """With `auto_pass`, skip the seats that cannot slide and list them in `passed`. After the end, skip no seat."""
         self.passed = []
         if not self.auto_pass or self.phase != MOVEMENT or self.is_over():
             return
@@ -191,9 +191,9 @@ class ReferenceGame:
         return counts
 
     def owners(self) -> list[int]:
-        """Return the seat that owns each section: 'strictly more stones in it than every other player'.
+        """Return the owner of each section: the seat with more stones in it than every other seat, -1 if there is none.
 
-        'Ties conquer for nobody; neutrals count for nobody; an empty section is nobody's': -1.
+        Neutral stones do not count.
         """
         owners = []
         for stones in zip(*self.section_counts(), strict=True):  # of each seat, in one section
@@ -202,30 +202,34 @@ class ReferenceGame:
         return owners
 
     def scores(self) -> list[int]:
-        """'Score = sections conquered.'"""
+        """Return the number of sections that each seat owns."""
         return [self.owners().count(seat) for seat in range(self.num_players)]
 
     def winner(self) -> int:
-        """'Highest score wins; among those tied, the one latest in seat order wins.'
+        """Return the seat with the highest score; of tied seats, the last in seat order.
 
-        Before the end: the seat that would win if the game ended here.
+        Before the end, this is the seat that would win if the game ended now.
         """
         scores = self.scores()
         return max(seat for seat in range(self.num_players) if scores[seat] == max(scores))
 
 
 def crowding_value(stones: int) -> int:
-    """'y(v) = 30 - 15*v for 0 <= v <= 4, and -15 for v >= 5.'"""
+    """Return the term of the evaluation for a seat's stones in a section: 30 - 15 * stones, or -15 for 5 or more."""
     return 30 - 15 * stones if stones <= 4 else -15
 
 
 def count_blocked(game: ReferenceGame, blocker: int, owner: int) -> int:
-    """The owner's stones where 'the inner square next to them holds' the blocker's stone."""
+    """Return the number of the owner's edge stones whose next inner square holds a stone of the blocker."""
     return sum(game.cell(next_inward(sq)) == blocker + 1 for sq in game.edge_stones(owner))
 
 
 def evaluate(game: ReferenceGame) -> list[int]:
-    """'eva(m) = sum over the sections k of: 100*c(m,k) + y(v(m,k)), plus 90*(r(m) - q(m)).'"""
+    """Return the evaluation of Stefani et al. (2019) for each seat: 100 * score + sum of y + 90 * (r - q).
+
+    y: the `crowding_value` of each section. r: the other seats' edge stones that this seat's stones block. q: this
+    seat's own edge stones that its stones block.
+    """
     values = []
     for seat, counts in enumerate(game.section_counts()):
         others = [other for other in range(game.num_players) if other != seat]
@@ -237,11 +241,11 @@ def evaluate(game: ReferenceGame) -> list[int]:
 
 
 def max_n(game: ReferenceGame, depth: int) -> tuple[int | None, list[int]]:
-    """Return the best action and its values: 'the child that maximises the mover's own component'.
+    """Return the best action of a plain max^n search, and its values, one per seat.
 
-    'Evaluated with eva at depth 0 or where the game is over' (there the action is None). 'Forced
-    passes cost no depth; equal children: the lowest square index wins.' The baseline's own depth
-    is 'n + 3 plies'.
+    The mover chooses the child with the highest value for itself; of equal children, the lowest square index. At depth
+    0 and at the end of the game, the action is None and the values are those of `evaluate`. A forced pass does not
+    reduce the depth. The baseline searches n + 3 plies for n players.
     """
     if game.phase != MOVEMENT:
         raise ValueError("the baseline searches in the movement phase only")
@@ -253,7 +257,7 @@ def max_n(game: ReferenceGame, depth: int) -> tuple[int | None, list[int]]:
         child.play(action)
         _, values = max_n(child, depth if action == PASS else depth - 1)
         results.append((action, values))
-    return max(results, key=lambda result: result[1][game.to_move])  # the first of equal ones
+    return max(results, key=lambda result: result[1][game.to_move])  # the first of equal children
 
 
 CORNER_PAIRS = [
@@ -263,21 +267,21 @@ CORNER_PAIRS = [
 
 
 def opposite_end(edge: Square) -> Square:
-    """'The other end of the same row or column.'"""
+    """Return the edge square at the other end of the same row or column."""
     row, col = edge
     return (10 - row, col) if row in (0, 10) else (row, 10 - col)
 
 
 def corner_partners(edge: Square) -> list[Square]:
-    """'The square's partner in one of these eight pairs': two next to a corner, else none."""
+    """Return the partners of a square in `CORNER_PAIRS`: two for a square next to a corner, otherwise none."""
     return [other for pair in CORNER_PAIRS if edge in pair for other in pair if other != edge]
 
 
 def placement_candidates(game: ReferenceGame) -> set[int]:
-    """Return the empty edge squares that break none of the conditions 1 to 3 for the seat to move.
+    """Return the empty edge squares that break none of the paper's conditions 1 to 3 for the seat to move.
 
-    A square breaks a condition if the square to check 'holds a stone of its own'. 'If every empty square breaks one',
-    there are no candidates, and the baseline takes the last square drawn.
+    A square breaks a condition if a stone of the seat is on the `opposite_end` (conditions 1 and 2) or on one of the
+    `corner_partners` (condition 3). If there are no candidates, the baseline places on the last square that it drew.
     """
     if game.phase != PLACEMENT:
         raise ValueError("these conditions are for the placement phase only")

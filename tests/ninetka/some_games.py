@@ -12,7 +12,7 @@ from ninetka_env.core.registry import load_variant
 from ninetka_env.games.ninetka.geometry import square_index
 
 GOLDEN = Path(__file__).parent / "games.txt"
-"""The file of three games. A person has checked its text."""
+"""The file with the three games of `golden_records`. A person has checked its text."""
 
 
 def played(options: Options, seed: int = 0, tags: dict[str, str] | None = None) -> GameRecord:
@@ -24,7 +24,10 @@ def played(options: Options, seed: int = 0, tags: dict[str, str] | None = None) 
 
 
 def counted(options: Options, neutrals: str = "", **tags: str) -> GameRecord:
-    """Return the record of a game without random numbers: action k is legal action number 7 * k, cyclically."""
+    """Return the record of a game without random numbers.
+
+    Ply k plays number 7 * k of the legal actions, modulo their number. `neutrals` names the squares drawn at the start.
+    """
     drawn = [square_index(name) for name in neutrals.split()]
     variant = load_variant("ninetka", **options._asdict())
     game = GameRecord(variant, (), (), 0, drawn=tuple(drawn)).start()

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from ninetka.brute import winner_by_force
+from ninetka.brute import brute_force_winner
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
@@ -16,8 +16,8 @@ from ninetka_env.games.ninetka.rules import Phase
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.results import Results
 from ninetka_train.judging.saved_games import game_records
-from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, analyze, save_course
-from ninetka_train.ninetka.blunders import figures
+from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, analyze, save_plot
+from ninetka_train.ninetka.blunders import exact_figures
 
 
 @pytest.fixture(scope="module")
@@ -28,18 +28,18 @@ def results() -> Results:
 
 def truth(game: Game) -> int:
     """Return the winner by plain search, or -1 if the search would take too long."""
-    return int(winner_by_force(game.records, 0)) if int(game.movable().sum()) <= 9 else -1
+    return int(brute_force_winner(game.records, 0)) if int(game.movable().sum()) <= 9 else -1
 
 
 @pytest.mark.slow
 def test_the_solver_never_blunders_where_it_is_exact(results: Results) -> None:
-    _, solver = figures(results)
+    _, solver = exact_figures(results)
     assert solver.blunders == 0
     assert solver.won > 10
 
 
 @pytest.mark.slow
-def test_an_analysis_is_that_of_plain_search(results: Results) -> None:
+def test_analysis_matches_brute_force(results: Results) -> None:
     checked = mistakes = 0
     for record in game_records(results):
         analysis = analyze(record)
@@ -58,7 +58,7 @@ def test_an_analysis_is_that_of_plain_search(results: Results) -> None:
         assert json.loads(json.dumps(analysis_dict(analysis)))["unknown"] == 0
         assert len(list(analysis_text(analysis))) == len(analysis.plies) + 2
     assert checked > 10
-    assert mistakes == sum(agent.blunders for agent in figures(results))
+    assert mistakes == sum(agent.blunders for agent in exact_figures(results))
 
 
 def test_a_small_budget_leaves_the_start_unsolved(results: Results) -> None:
@@ -67,12 +67,12 @@ def test_a_small_budget_leaves_the_start_unsolved(results: Results) -> None:
     assert "not solved" in list(analysis_text(analysis))[-1]
 
 
-def test_the_course_is_a_picture(results: Results, tmp_path: Path) -> None:
-    save_course(analyze(next(game_records(results))), tmp_path / "course.png")
+def test_the_plot_is_a_png_file(results: Results, tmp_path: Path) -> None:
+    save_plot(analyze(next(game_records(results))), tmp_path / "course.png")
     assert (tmp_path / "course.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_game_without_slides_is_named() -> None:
+def test_a_game_without_slides_is_refused() -> None:
     record = next(game_records(play_games([make_agent("random")], 2, 2)))
     with pytest.raises(ValueError, match="before its movement phase"):
         analyze(dataclasses.replace(record, actions=record.actions[:5]))

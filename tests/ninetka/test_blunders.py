@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ninetka.brute import winner_by_force, winners_of_moves
+from ninetka.brute import brute_force_winner, winners_of_moves
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
@@ -14,9 +14,9 @@ from ninetka_env.games.ninetka.rules import Phase
 from ninetka_train.cli import app
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
-from ninetka_train.judging.lockstep import NOBODY
+from ninetka_train.judging.lockstep import NO_AGENT
 from ninetka_train.judging.results import NO_ACTION, Results
-from ninetka_train.ninetka.blunders import figures, find_decisions
+from ninetka_train.ninetka.blunders import exact_figures, find_decisions
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def results() -> Results:
 
 
 @pytest.mark.slow
-def test_decisions_are_what_was_played_and_what_plain_search_says_of_it(results):
+def test_decisions_match_the_game_and_brute_force(results):
     decisions = find_decisions(results, moves=True)
     assert (decisions.played == find_decisions(results).played).all()
     place, checked = 0, 0
@@ -44,7 +44,7 @@ def test_decisions_are_what_was_played_and_what_plain_search_says_of_it(results)
                 assert decisions.legal[place] == len(legal)
                 if slides >= 27:
                     winners = np.array(winners_of_moves(game.records, legal))
-                    assert decisions.winners[place] == winner_by_force(game.records, 0)
+                    assert decisions.winners[place] == brute_force_winner(game.records, 0)
                     assert decisions.winning[place] == (winners == game.to_move).sum()
                     kept = winners[legal == action] == game.to_move
                     assert decisions.played[place] == (WON if kept else LOST)
@@ -57,7 +57,7 @@ def test_decisions_are_what_was_played_and_what_plain_search_says_of_it(results)
 
 @pytest.mark.slow
 def test_figures_count_decisions_of_each_agent(results):
-    decisions, (first, second) = find_decisions(results), figures(results)
+    decisions, (first, second) = find_decisions(results), exact_figures(results)
     assert (first.agent, second.agent) == ("random", "maxn:depth=2")
     assert first.decisions + second.decisions == len(decisions.games)
     assert first.won + second.won == decisions.won.sum()
@@ -83,17 +83,17 @@ def test_more_players_are_refused_before_a_game_is_played(monkeypatch):
         summarise(play_games([make_agent("random")], 3, 2), exact=True)
 
 
-def test_the_table_stands_beside_the_others():
+def test_the_command_prints_the_blunder_table():
     done = CliRunner().invoke(app, ["evaluate", "random", "--games", "2", "--exact"])
     assert done.exit_code == 0, done.output
     assert "blunders % of won" in done.output
 
 
-def test_an_opening_is_nobodys_decision():
+def test_opening_moves_are_counted_for_no_agent():
     """Random opening slides are solved but counted for no agent."""
     results = play_games([make_agent("random")], 2, 2, seed=5, opening_plies=50)
     decisions = find_decisions(results, nodes=10)
     plies = [(actions != NO_ACTION).sum() for actions in results.actions]
     own = sum(int(count) - 50 for count in plies)
-    assert (decisions.agents == NOBODY).sum() > 0
-    assert (decisions.agents == 0).sum() == own == figures(results)[0].decisions
+    assert (decisions.agents == NO_AGENT).sum() > 0
+    assert (decisions.agents == 0).sum() == own == exact_figures(results)[0].decisions

@@ -26,7 +26,7 @@ def forced(game: Game, seat: int) -> bool:
 
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_answers_are_those_of_the_definition(num_players: int, scaled: Scaled) -> None:
+def test_answers_match_the_definition(num_players: int, scaled: Scaled) -> None:
     answers = []
     for seed in range(scaled(20, 4)):
         game = position_after(Options(num_players, auto_pass=bool(seed % 2)), seed, Phase.MOVEMENT, 12)
@@ -39,14 +39,14 @@ def test_answers_are_those_of_the_definition(num_players: int, scaled: Scaled) -
     assert {*answers} == {True, False}
 
 
-def test_of_two_players_the_solvers_winner_can() -> None:
+def test_the_solvers_winner_can_force_a_win() -> None:
     for seed in range(10):
         game = position_after(Options(2), seed, Phase.MOVEMENT, 14)
         winner = solve(game).winner
         assert [can_force_win(game, seat) for seat in (0, 1)] == [winner == 0, winner == 1]
 
 
-def test_a_spent_budget_says_so_and_wrong_questions_are_refused() -> None:
+def test_an_exhausted_budget_returns_none_and_invalid_arguments_are_refused() -> None:
     start = position_after(Options(3), 0, Phase.MOVEMENT, 0)
     assert can_force_win(start, 0, nodes=3) is None
     with pytest.raises(ValueError, match="seat=3"):

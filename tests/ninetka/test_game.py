@@ -29,11 +29,11 @@ from scale import Scaled
 
 import ninetka_env.core.game
 import ninetka_env.games.ninetka.game
-from ninetka_env.core.batch import begin, codes_of
+from ninetka_env.core.batch import option_codes, restart_games
 from ninetka_env.core.registry import load_variant
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NEUTRAL_STONE, SECTION, action_name
-from ninetka_env.games.ninetka.rules import GAME, Phase
+from ninetka_env.games.ninetka.rules import STATE_DTYPE, Phase
 
 Board = npt.NDArray[np.int8]
 
@@ -48,7 +48,7 @@ def test_every_position_of_a_game_can_be_set_up_from_its_board(options: Options,
             assert (again.to_move, again.last_action, again.passed) == (game.to_move, None, ())
 
 
-def test_a_seat_that_cannot_slide_is_passed_over_in_a_position_set_up(options: Options, scaled: Scaled) -> None:
+def test_from_board_passes_over_a_seat_that_cannot_slide(options: Options, scaled: Scaled) -> None:
     for seed in range(scaled(5)):
         mover = 0
         for game in random_positions(options, seed):
@@ -73,8 +73,8 @@ def test_a_position_does_not_share_memory_with_its_board() -> None:
 
 
 CHANGES: dict[str, tuple[dict[tuple[int, int], int], int, str]] = {
-    "a seat too many": ({(3, 0): 3}, 0, r"A8.*code 3"),
-    "no code": ({(3, 0): 6}, 0, r"A8.*code 6"),
+    "a stone of an absent seat": ({(3, 0): 3}, 0, r"A8.*code 3"),
+    "an unknown code": ({(3, 0): 6}, 0, r"A8.*code 6"),
     "a negative code": ({(3, 0): -1}, 0, r"A8.*code -1"),
     "a stone on a corner": ({(3, 0): 0, (0, 0): 1}, 0, r"A11.*corner"),
     "a neutral on a corner": ({(2, 2): 0, (10, 10): 5}, 0, r"K1.*corner"),
@@ -84,13 +84,13 @@ CHANGES: dict[str, tuple[dict[tuple[int, int], int], int, str]] = {
     "ten neutrals": ({(3, 3): 5}, 0, r"section 0.* 2 neutral"),
     "too many stones": ({(2, 0): 1}, 0, r"seat 0 has 19 stones.*18"),
     "stones before all neutrals": ({(5, 5): 0}, 0, r"36 stones.* 8 neutral"),
-    "settled before all are placed": ({(3, 0): 0, (4, 0): 0, (3, 9): 1}, 1, r"1 settled.* 35 stones"),
-    "somebody else opens": ({}, 1, r"to_move=1.*\[0, 0\].*MOVEMENT"),
-    "it is not his turn": ({(3, 0): 0, (3, 9): 1}, 0, r"to_move=0.*\[1, 0\].*MOVEMENT"),
+    "a settled stone before all are placed": ({(3, 0): 0, (4, 0): 0, (3, 9): 1}, 1, r"1 settled.* 35 stones"),
+    "the wrong seat opens": ({}, 1, r"to_move=1.*\[0, 0\].*MOVEMENT"),
+    "the wrong seat to move": ({(3, 0): 0, (3, 9): 1}, 0, r"to_move=0.*\[1, 0\].*MOVEMENT"),
     "two slides of one seat": ({(3, 0): 0, (3, 9): 1, (7, 0): 0, (7, 9): 1}, 1, r"to_move=1.*\[2, 0\].*MOVEMENT"),
     "a placement too many": ({(3, 0): 0, (7, 0): 0}, 0, r"to_move=0.*\[16, 18\].*PLACEMENT"),
-    "a stone in mid-line": ({(3, 0): 0, (3, 5): 1}, 1, r"F8.*no slide"),
-    "a stone from a square that is taken": ({(3, 0): 0, (6, 9): 1}, 1, r"J5.*no slide"),
+    "a settled stone in the middle of a line": ({(3, 0): 0, (3, 5): 1}, 1, r"F8.*no slide"),
+    "a settled stone whose edge square is occupied": ({(3, 0): 0, (6, 9): 1}, 1, r"J5.*no slide"),
 }
 
 
@@ -181,7 +181,7 @@ def is_refused_or_plays_to_its_end(options: Options, board: Board, to_move: int)
 # Illegal actions
 
 PHASES = [(Phase.NEUTRAL, 4), (Phase.PLACEMENT, 17), (Phase.MOVEMENT, 12), (Phase.MOVEMENT, 99)]
-"""A phase and a number of plies in it: one position in each phase, and the end."""
+"""Positions, as (phase, number of plies played in the phase): one in each phase, and the end of the game."""
 
 
 def unchanged(game: Game, before: Game) -> bool:
@@ -266,7 +266,7 @@ def test_an_action_is_an_integer(action: Any) -> None:
 
 
 @given(positions(), any_integers)
-def test_landing_squares_are_told_of_stones_that_can_slide_only(position: tuple[Options, Game], touched: Any) -> None:
+def test_only_stones_that_can_slide_have_a_landing_square(position: tuple[Options, Game], touched: Any) -> None:
     _, game = position
     if int(touched) in np.flatnonzero(game.movable()):
         assert 0 <= game.landing(touched) <= 120
@@ -349,10 +349,10 @@ def test_equal_positions_reached_in_two_ways_are_equal() -> None:
     assert one.last_action != other.last_action
 
 
-def test_equality_does_not_see_what_memory_held_before() -> None:
-    dirty = np.frombuffer(bytearray(b"\xff" * GAME.itemsize), GAME)
+def test_equality_ignores_old_contents_of_the_memory() -> None:
+    dirty = np.frombuffer(bytearray(b"\xff" * STATE_DTYPE.itemsize), STATE_DTYPE)
     game = Game(dirty)
-    begin(game.records, np.zeros(1, np.int64), codes_of(load_variant("ninetka"), 1), np.zeros(1, np.uint64))
+    restart_games(game.records, np.zeros(1, np.int64), option_codes(load_variant("ninetka"), 1), np.zeros(1, np.uint64))
     assert game == Game.new(2)
 
 
@@ -423,19 +423,19 @@ def test_random_neutrals_follow_the_seed() -> None:
     assert (games[0].phase, games[0].to_move, games[0].ply) == (Phase.PLACEMENT, 0, 9)
 
 
-def test_no_seed_draws_afresh() -> None:
+def test_without_a_seed_games_differ() -> None:
     assert len({Game.new(2, neutral_placement="random") for _ in range(20)}) > 10
 
 
 # The state and the compiled entry points
 
 
-def test_a_record_is_small() -> None:
-    assert GAME.itemsize <= 512
+def test_a_state_is_small() -> None:
+    assert STATE_DTYPE.itemsize <= 512
 
 
 def entries() -> dict[str, Any]:
-    """Return the private compiled functions of the modules of `Game`, which no other compiled code calls."""
+    """Return the private compiled functions of the two modules `game`, by name. Only Python code calls them."""
     found = {**vars(ninetka_env.core.game), **vars(ninetka_env.games.ninetka.game)}.items()
     return {name: entry for name, entry in found if name.startswith("_") and hasattr(entry, "signatures")}
 
@@ -444,14 +444,14 @@ def entries() -> dict[str, Any]:
 def test_entries_are_compiled_once() -> None:
     use_all_entries([Game.from_board(random_position(Options(2), seed=0, plies=45).board, 0, 2)])
     before = {name: entry.signatures for name, entry in entries().items()}  # other tests may have compiled more
-    use_all_entries(games_of_many_kinds())
+    use_all_entries(games_with_various_layouts())
     assert len(before) >= 7
     assert all(before.values())
     assert {name: entry.signatures for name, entry in entries().items()} == before
 
 
-def games_of_many_kinds() -> list[Game]:
-    batch = np.zeros(7, GAME)
+def games_with_various_layouts() -> list[Game]:
+    batch = np.zeros(7, STATE_DTYPE)
     for index in range(7):
         batch[index] = random_position(Options(2), seed=index, plies=45).records[0]
     games = [Game(batch[3:4]), Game(batch[::3][2:3]), pickle.loads(pickle.dumps(Game(batch[:1])))]

@@ -185,7 +185,7 @@ def test_a_turned_game_is_the_same_game(options: Options, scaled: Scaled) -> Non
 
 
 def turned(values: npt.NDArray[np.int8], k: int, table: npt.NDArray[np.int16] = SYMMETRIES) -> npt.NDArray[np.int8]:
-    """Apply a symmetry to an array whose last axis is squares or actions."""
+    """Apply symmetry `k` to an array whose last axis is squares, or actions if `table` is `ACTION_SYMMETRIES`."""
     new = np.empty_like(values)
     new[..., table[k]] = values
     return new

@@ -33,7 +33,7 @@ compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="far too sl
         ([(1, 0), (5, 0), (0, 1), (2, 0), (0, 2)], [340, 785]),
     ],
 )
-def test_the_figures_of_the_paper(slides, values):
+def test_evaluation_matches_the_papers_figures(slides, values):
     game = board_of_the_paper()
     for row, col in slides:
         game.play(11 * row + col)
@@ -55,7 +55,7 @@ def board_of_the_paper():
     return Game.from_board(board, 1, 2, turn_order="continue")
 
 
-def test_the_evaluation_is_the_references(options):
+def test_evaluation_matches_the_reference(options):
     for game in random_positions(options, seed=1):
         if game.phase == Phase.MOVEMENT:
             values = evaluate(game)
@@ -74,27 +74,27 @@ def test_the_evaluation_changes_nothing():
 # The search
 
 
-def few_stones_left(options, seed, most):
-    """Return the first position of a random game with at most `most` movable stones."""
-    return next(game.copy() for game in random_positions(options, seed) if in_ending(game, most))
+def few_stones_left(options, seed, max_stones):
+    """Return the first position of a random game with at most `max_stones` movable stones."""
+    return next(game.copy() for game in random_positions(options, seed) if in_ending(game, max_stones))
 
 
-def in_ending(game, most):
-    return game.phase == Phase.MOVEMENT and 0 < game.movable().sum() <= most
+def in_ending(game, max_stones):
+    return game.phase == Phase.MOVEMENT and 0 < game.movable().sum() <= max_stones
 
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 @pytest.mark.parametrize("auto_pass", [True, False])
-def test_endings_are_searched_like_the_reference(num_players, auto_pass, scaled: Scaled):
+def test_search_of_endings_matches_the_reference(num_players, auto_pass, scaled: Scaled):
     options = Options(num_players, auto_pass=auto_pass)
     for seed in range(scaled(10, 2)):
-        game = few_stones_left(options, seed, most=5)
+        game = few_stones_left(options, seed, max_stones=5)
         for depth in range(1, 8):
             action, values = search(game, depth)
             assert (action, values.tolist()) == reference.max_n(options.reference_of(game), depth)
 
 
-def leaves(game, depth):
+def estimated_leaves(game, depth):
     """Return an upper estimate of the number of leaves of a plain search."""
     board, movable = game.board, game.movable()
     counts = [int((movable & (board == seat + 1)).sum()) for seat in range(game.num_players)]
@@ -107,7 +107,7 @@ def leaves(game, depth):
 
 
 def maxn_positions(options, seed):
-    """Yield the positions before each slide of a game that `maxn` plays with random ties."""
+    """Yield the position before each slide of a game. `maxn` plays for all seats and breaks ties at random."""
     game, rng = options.new_game(seed), np.random.default_rng(seed)
     agent = make_agent("maxn:random_ties=true")
     while not game.is_over:
@@ -125,12 +125,12 @@ def slides_of_random_games(options, seed):
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 @pytest.mark.parametrize("auto_pass", [True, False])
 @pytest.mark.parametrize("play", [slides_of_random_games, maxn_positions])
-def test_whole_games_are_searched_like_plainly(num_players, auto_pass, play):
+def test_search_matches_plain_search_in_whole_games(num_players, auto_pass, play):
     options = Options(num_players, auto_pass=auto_pass)
     searched = 0
     for seed in range(2):
         for game in play(options, seed):
-            depth = max(d for d in range(1, num_players + 4) if d == 1 or leaves(game, d) <= 60_000)
+            depth = max(d for d in range(1, num_players + 4) if d == 1 or estimated_leaves(game, d) <= 60_000)
             assert_plain(game, depth)
             searched += 1
     assert searched >= 30
@@ -138,7 +138,7 @@ def test_whole_games_are_searched_like_plainly(num_players, auto_pass, play):
 
 @compiled
 @pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_the_first_slide_is_searched_like_plainly_at_full_depth(num_players):
+def test_search_matches_plain_search_at_full_depth(num_players):
     for play in (slides_of_random_games, maxn_positions):
         assert_plain(next(iter(play(Options(num_players), 3))), num_players + 3)
 
@@ -188,7 +188,7 @@ def best_actions(game):
     return [action for action, value in values.items() if value == max(values.values())]
 
 
-def positions_with_equals():
+def positions_with_ties():
     """Yield positions where several actions are best at depth 1."""
     for num_players, seed in itertools.product((2, 3, 4), range(8)):
         game = position_after(Options(num_players), seed, Phase.MOVEMENT, 2 * seed)
@@ -196,8 +196,8 @@ def positions_with_equals():
             yield game
 
 
-def test_of_equal_children_the_lowest_square_wins():
-    found = list(positions_with_equals())
+def test_ties_go_to_the_lowest_square():
+    found = list(positions_with_ties())
     assert len(found) > 5
     for game in found:
         assert search(game, 1)[0] == min(best_actions(game))
@@ -208,7 +208,7 @@ def test_of_equal_children_the_lowest_square_wins():
 @compiled
 def test_random_ties_pick_each_of_equal_children_equally_often():
     agent, rng = make_agent("maxn:depth=1,random_ties=true"), np.random.default_rng(0)
-    for game in positions_with_equals():
+    for game in positions_with_ties():
         best = best_actions(game)
         counts = Counter(agent.act(np.repeat(game.records, 300 * len(best)), rng).tolist())
         assert set(counts) == set(best)
@@ -216,14 +216,14 @@ def test_random_ties_pick_each_of_equal_children_equally_often():
 
 
 def possible_values(game, depth):
-    """Return all value tuples that max^n may give a position, for every choice among equal children."""
+    """Return the value tuples that max^n may give a position, depending on how ties are broken."""
     if depth == 0 or game.is_over:
         return {tuple(evaluate(game).tolist())}
     return set().union(*possible_choices(game, depth).values())
 
 
 def possible_choices(game, depth):
-    """Return the actions that may be chosen, each with its possible value tuples."""
+    """Return the actions that max^n may choose in a position, each with the possible value tuples after it."""
     seat, children = game.to_move, {}
     for action in game.legal_actions().tolist():
         child = game.copy()
@@ -239,7 +239,7 @@ def possible_choices(game, depth):
 def test_random_ties_pick_a_best_action_at_any_depth(num_players):
     agent, rng, several = make_agent("maxn:random_ties=true"), np.random.default_rng(0), 0
     for seed in range(12):
-        game = few_stones_left(Options(num_players), seed, most=6)
+        game = few_stones_left(Options(num_players), seed, max_stones=6)
         actions = set(agent.act(np.repeat(game.records, 100), rng).tolist())
         assert actions <= possible_choices(game, num_players + 3).keys()
         several += len(actions) > 1
@@ -302,7 +302,7 @@ def assert_drawn_from(game, squares):
     assert len(squares) == 1 or chisquare(list(counts.values())).pvalue > 0.001
 
 
-# What cannot be searched
+# Positions that cannot be searched
 
 
 def test_only_the_movement_phase_is_searched():

@@ -26,7 +26,7 @@ from ninetka_agents.ninetka.features import (
 )
 from ninetka_agents.ninetka.network import Network, NetworkConfig, as_inputs
 from ninetka_agents.outputs import MASKED
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import (
     ACTION_SYMMETRIES,
@@ -48,15 +48,15 @@ def some_games(players: int, seed: int = 0, every: int = 5) -> list[Game]:
     return [game.copy() for ply, game in enumerate(games) if ply % every == 0 and not game.is_over]
 
 
-def records_of(games: list[Game]) -> Records:
+def states_of(games: list[Game]) -> StateArray:
     return np.concatenate([game.records for game in games])
 
 
-def part(rows: npt.NDArray[np.int8], feature: Feature) -> list[int]:
+def feature_values(rows: npt.NDArray[np.int8], feature: Feature) -> list[int]:
     return rows[..., feature.first : feature.first + feature.count].tolist()
 
 
-class Slow:
+class SlowFeatures:
     """A slow computation of features, from the board alone."""
 
     def __init__(self, game: Game, viewer: int) -> None:
@@ -138,7 +138,7 @@ class Slow:
         if theirs[-1] in mine:
             found.append("blocked by" if theirs[-1] == mine[0] else "shortened by")
         if SECTION[mine[-1]] == SECTION[theirs[-1]]:
-            found.append("lands beside")
+            found.append("lands in the same section")
         return found
 
     def add_effect(self, features: dict[str, list[int]], slot: int, other: int) -> None:
@@ -155,60 +155,66 @@ class Slow:
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_features_are_what_the_board_says(players):
+def test_features_match_a_slow_recomputation(players):
     games = some_games(players, every=7)
     for viewer in range(players):
-        features = make_features(records_of(games), np.full(len(games), viewer, np.int8))
+        features = make_features(states_of(games), np.full(len(games), viewer, np.int8))
         for index, game in enumerate(games):
-            slow = Slow(game, viewer)
+            slow = SlowFeatures(game, viewer)
             for slot in range(36):
                 for name, expected in slow.slot(slot).items():
-                    assert part(features.slots[index, slot], SLOT_FEATURES[name]) == expected, (name, slot, str(game))
+                    assert feature_values(features.slots[index, slot], SLOT_FEATURES[name]) == expected, (
+                        name,
+                        slot,
+                        str(game),
+                    )
             for section in range(9):
                 row = features.sections[index, section]
-                assert part(row, SECTION_FEATURES["counts"]) == slow.counts(section)
-                assert part(row, SECTION_FEATURES["owner"]) == [int(slow.owner(section) == r) for r in range(5)]
+                assert feature_values(row, SECTION_FEATURES["counts"]) == slow.counts(section)
+                assert feature_values(row, SECTION_FEATURES["owner"]) == [
+                    int(slow.owner(section) == r) for r in range(5)
+                ]
                 aimed = [slow.way(s) for s in range(36) if slow.cells[SLOT_SQUARE[s]] == viewer + 1]
                 assert row[SECTION_FEATURES["aimed"].first] == sum(bool(w) and SECTION[w[-1]] == section for w in aimed)
                 inside = [slow.cells[s] for s in range(121) if SECTION[s] == section]
-                assert part(row, SECTION_FEATURES["empty"]) == [inside.count(0)]
-                assert part(row, SECTION_FEATURES["neutral"]) == [inside.count(5)]
+                assert feature_values(row, SECTION_FEATURES["empty"]) == [inside.count(0)]
+                assert feature_values(row, SECTION_FEATURES["neutral"]) == [inside.count(5)]
 
 
 @pytest.mark.parametrize("players", [2, 4])
-def test_relations_are_what_slides_would_do(players):
+def test_relations_match_a_slow_recomputation(players):
     for game in some_games(players, seed=4, every=9):
-        slow, relations = Slow(game, 0), make_features(game.records).relations[0]
+        slow, relations = SlowFeatures(game, 0), make_features(game.records).relations[0]
         for slot, other in itertools.product(range(36), repeat=2):
             found = [RELATIONS[kind] for kind in np.flatnonzero(relations[slot, :, other])]
             assert sorted(found) == sorted(slow.relations(slot, other)), (slot, other, str(game))
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_global_features_are_what_the_game_says(players):
+def test_global_features_match_the_game(players):
     for game in some_games(players, seed=1):
         row = make_features(game.records).globals[0]
         seat = game.to_move
         relative = [(seat + r) % players for r in range(players)]
         rest = [0] * (4 - players)
-        assert part(row, GLOBAL_FEATURES["phase"]) == [int(game.phase == p) for p in Phase]
-        assert part(row, GLOBAL_FEATURES["num_players"]) == [int(players == n) for n in (2, 3, 4)]
-        assert part(row, GLOBAL_FEATURES["viewer"]) == [int(seat == s) for s in range(4)]
-        assert part(row, GLOBAL_FEATURES["to_move"]) == [1, 0, 0, 0]
-        assert part(row, GLOBAL_FEATURES["scores"]) == [int(game.scores()[s]) for s in relative] + rest
-        assert part(row, GLOBAL_FEATURES["leader"]) == [int(game.winner() == s) for s in relative] + rest
+        assert feature_values(row, GLOBAL_FEATURES["phase"]) == [int(game.phase == p) for p in Phase]
+        assert feature_values(row, GLOBAL_FEATURES["num_players"]) == [int(players == n) for n in (2, 3, 4)]
+        assert feature_values(row, GLOBAL_FEATURES["viewer"]) == [int(seat == s) for s in range(4)]
+        assert feature_values(row, GLOBAL_FEATURES["to_move"]) == [1, 0, 0, 0]
+        assert feature_values(row, GLOBAL_FEATURES["scores"]) == [int(game.scores()[s]) for s in relative] + rest
+        assert feature_values(row, GLOBAL_FEATURES["leader"]) == [int(game.winner() == s) for s in relative] + rest
         assert row[GLOBAL_FEATURES["ply"].first] == game.ply - (0, 9, 45)[game.phase]
 
 
 @pytest.mark.parametrize("symmetry", range(8))
-def test_a_turned_position_has_the_turned_features_and_the_turned_policy(symmetry):
+def test_symmetries_permute_features_and_policy(symmetry):
     games = some_games(3, seed=2)
     turned = []
     for game in games:
         board = np.empty(121, np.int8)
         board[SYMMETRIES[symmetry]] = game.board.ravel()
         turned.append(Game.from_board(board.reshape(SIZE, SIZE), game.to_move, 3))
-    features, expected = make_features(records_of(games)), make_features(records_of(turned))
+    features, expected = make_features(states_of(games)), make_features(states_of(turned))
     for one, other in zip(permute(features, symmetry), expected, strict=True):
         np.testing.assert_array_equal(one, other)
     for config in CONFIGS:
@@ -226,7 +232,7 @@ def test_a_turned_position_has_the_turned_features_and_the_turned_policy(symmetr
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_illegal_actions_and_absent_seats_have_probability_zero(config, players):
     games = some_games(players, seed=3)
-    features = make_features(records_of(games))
+    features = make_features(states_of(games))
     outputs = Network(config)(as_inputs(features))
     policy, mask = outputs.logits.softmax(-1), torch.from_numpy(features.mask) == 1
     assert (policy[~mask] == 0).all()
@@ -235,10 +241,10 @@ def test_illegal_actions_and_absent_seats_have_probability_zero(config, players)
     assert (outputs.values[:, players:] == 0).all()
     torch.testing.assert_close(outputs.values.sum(-1), torch.ones(len(games)))
     assert [tuple(t.shape[1:]) for t in outputs[:3]] == [(122,), (5,), (9, 5)]
-    assert (outputs.value_logits[:, players:] == MASKED).all()  # so is the drawn outcome
+    assert (outputs.value_logits[:, players:] == MASKED).all()  # the draw, output 4, is masked too
 
 
-def test_every_legal_action_has_a_logit_of_its_own():
+def test_every_legal_action_has_its_own_logit():
     network = Network(CONFIGS[0])
     entries = network.table_actions.numpy()
     neutral = [s for s in range(121) if INNER[s] and entries[s] < entries.max()]
@@ -255,8 +261,8 @@ def test_a_forced_pass_is_played():
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0, 1e-60, 1e-30, 1e9, 1e30])
-def test_the_agent_plays_legal_actions_the_same_again(temperature):
-    records = records_of(some_games(2) + some_games(4))
+def test_the_agent_plays_legal_actions_reproducibly(temperature):
+    records = states_of(some_games(2) + some_games(4))
     agent = NetAgent(Network(CONFIGS[0]), SearchSettings(temperature=temperature))
     actions = agent.act(records, np.random.default_rng(5))
     assert (make_features(records).mask[np.arange(len(records)), actions] == 1).all()
@@ -264,7 +270,7 @@ def test_the_agent_plays_legal_actions_the_same_again(temperature):
 
 
 def test_features_do_not_depend_on_the_batch():
-    records = records_of(some_games(4))
+    records = states_of(some_games(4))
     together = make_features(records)
     for index in range(len(records)):
         alone: Features = make_features(records[index : index + 1])

@@ -13,13 +13,13 @@ from ninetka.reference import NEUTRAL, SQUARES, ReferenceGame, Square, is_inner,
 from scale import Scaled
 
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.observation import NUM_PLANES, PLANES, SHAPE, write_fast_planes
 
 Tensor = npt.NDArray[np.int8]
 
 
-# The slow implementation: each function returns the squares that are 1 in plane number `place` of the planes of a name
+# The slow implementation: each function returns the squares that are 1 in plane `place` of a row of `PLANES`
 
 
 def stones(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
@@ -102,7 +102,7 @@ def assert_equal(drawn: Tensor, expected: Tensor) -> None:
 
 
 def of(drawn: Tensor, name: str) -> Tensor:
-    """Return the planes of that name."""
+    """Return the planes of an observation that the entry `name` of `PLANES` describes."""
     first, number = next((planes.first, planes.number) for planes in PLANES if planes.name == name)
     return drawn[first : first + number]
 
@@ -111,12 +111,12 @@ def test_the_table_of_planes_has_no_gap() -> None:
     numbers = [planes.first + place for planes in PLANES for place in range(planes.number)]
     assert numbers == list(range(NUM_PLANES))
     assert SHAPE == (NUM_PLANES, 11, 11)
-    assert [planes.name for planes in PLANES[:2]] == ["stones", "neutral"]  # planes 0..3 and 4 are public API
+    assert [planes.name for planes in PLANES[:2]] == ["stones", "neutral"]  # planes 0..4 are public API
     assert all(planes.meaning for planes in PLANES)
 
 
 @given(any_options, seeds, st.integers(0, 84))
-def test_another_viewer_sees_the_seats_rotated_and_the_rest_alike(options: Options, seed: int, plies: int) -> None:
+def test_another_viewer_sees_the_seats_rotated_and_the_rest_unchanged(options: Options, seed: int, plies: int) -> None:
     game = random_position(options, seed, plies)
     n, first = game.num_players, observe(game, 0)
     for viewer in range(n):
@@ -131,7 +131,7 @@ def test_another_viewer_sees_the_seats_rotated_and_the_rest_alike(options: Optio
 
 
 @jit
-def _redraw(games: Records, planes: Tensor) -> None:
+def _redraw(games: StateArray, planes: Tensor) -> None:
     write_fast_planes(games[0], games[0].to_move, planes)
 
 

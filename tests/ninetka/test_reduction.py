@@ -9,9 +9,9 @@ from ninetka.positions import Options, position_after, random_action
 from scale import Scaled
 
 from ninetka_agents.ninetka.solver.bitboard import DIRECTION, SLOT_BOARD
-from ninetka_agents.ninetka.solver.lanes import LANES, lane, load, store
 from ninetka_agents.ninetka.solver.proof import _hash
-from ninetka_agents.ninetka.solver.reduction import _above, _most_gain, _sections_at, _sum_of_fields, reduce
+from ninetka_agents.ninetka.solver.reduction import _fields_above, _max_gain, _sections_at, _sum_fields, reduce
+from ninetka_agents.ninetka.solver.simd import NUM_LANES, lane, load, store
 from ninetka_agents.ninetka.solver.states import (
     DECIDED,
     LEADS,
@@ -24,36 +24,41 @@ from ninetka_agents.ninetka.solver.states import (
     TEMPI,
     UPPER,
     States,
-    read_state,
     write_owned,
+    write_state,
 )
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_SECTIONS, SECTION, SLOT_SQUARE, SQUARE_SLOT
 from ninetka_env.games.ninetka.rules import Phase
 
 
 @jit
-def _reduce_all(games: Records, states: States, owned: States, landings: States, verdicts: States) -> None:
-    """Write the reduced states of up to four games and their verdicts; the owners of the stones come from game 0."""
+def _reduce_all(games: StateArray, states: States, owned: States, landings: States, verdicts: States) -> None:
+    """Run `reduce` on up to four games; write the reduced states, the possible landings and the verdicts.
+
+    All games must be continuations of game 0: `owned`, the stones of seat 0, is computed from game 0.
+    """
     write_owned(games[0].movable[0], owned)
     for row in range(len(games)):
-        read_state(games[row], 0, states, row)
+        write_state(games[row], 0, states, row)
     found = reduce(states, 0, owned, landings)
-    for row in range(LANES):
+    for row in range(NUM_LANES):
         verdicts[row] = lane(found, row)
 
 
-def reduce_games(games: Records) -> tuple[States, States, States]:
-    """Return the verdicts, reduced states and possible landings; all games must be continuations of game 0."""
-    states, landings, verdicts = (np.zeros(shape, np.int64) for shape in ((LANES, NUM_WORDS), (LANES, 8), LANES))
+def reduce_games(games: StateArray) -> tuple[States, States, States]:
+    """Return the verdicts, reduced states and possible landings. All games must be continuations of game 0."""
+    states, landings, verdicts = (
+        np.zeros(shape, np.int64) for shape in ((NUM_LANES, NUM_WORDS), (NUM_LANES, 8), NUM_LANES)
+    )
     _reduce_all(games, states, np.zeros(NUM_OWNED, np.int64), landings, verdicts)
     return verdicts[: len(games)], states[: len(games)], landings[: len(games)]
 
 
 def reduced(game: Game) -> tuple[int, list[int], list[int], States, States]:
-    """Return the verdict, the bounds of the leads, the reduced state and the possible landings."""
+    """Reduce a game; return the verdict, lower and upper bounds of the leads, the state and the possible landings."""
     (verdict,), (state,), (landings,) = reduce_games(game.records)
     fields = [[(int(state[bound]) >> 7 * section & 127) - 32 for section in range(9)] for bound in (LOWER, UPPER)]
     return int(verdict), *fields, state, landings
@@ -69,17 +74,20 @@ def may_land(landings: States, slot: int, square: int) -> bool:
 
 @jit
 def _on_fields(words: States, bound: int, out: States) -> None:
-    """Write the results of the field operations on column 0 and of `_most_gain` on columns 1 to 3."""
-    for row in range(0, len(words), LANES):
+    """Call the functions under test for each row of `words`, and write the results into `out`.
+
+    Column 0 of `words` holds nine fields of 7 bits, one for each section. Columns 1 to 3 are arguments of `_max_gain`.
+    """
+    for row in range(0, len(words), NUM_LANES):
         fields, near, far, stones = load(words, row, 0)
-        above = _above(fields, bound)
-        store(out, row, 0, above, _sections_at(above), _sum_of_fields(fields), _most_gain(near, far, stones))
+        above = _fields_above(fields, bound)
+        store(out, row, 0, above, _sections_at(above), _sum_fields(fields), _max_gain(near, far, stones))
 
 
 @pytest.mark.parametrize("bound", [30, 31, 32, 33])
-def test_fields_are_computed_with_all_at_once_as_one_by_one(bound: int, scaled: Scaled) -> None:
-    """Checks leads of up to 27 stones, the maximum of bounds, and sums and gains of up to 36."""
-    rng, count = np.random.default_rng(bound), scaled(2000, LANES) // LANES * LANES
+def test_packed_field_operations_match_single_fields(bound: int, scaled: Scaled) -> None:
+    """Check leads of -27 to 27 stones (no bound is larger), sums of up to 36, and gains of up to 18 stones."""
+    rng, count = np.random.default_rng(bound), scaled(2000, NUM_LANES) // NUM_LANES * NUM_LANES
     leads, arrivals = rng.integers(32 - 27, 32 + 28, (count, NUM_SECTIONS)), rng.integers(0, 5, (count, NUM_SECTIONS))
     numbers, out = rng.integers(0, 19, (count, 3)), np.zeros((count, 4), np.int64)
     shifts = 7 * np.arange(NUM_SECTIONS)
@@ -93,12 +101,12 @@ def test_fields_are_computed_with_all_at_once_as_one_by_one(bound: int, scaled: 
     assert out[:, 2].tolist() == arrivals.sum(1).tolist()
 
 
-def test_four_states_are_reduced_as_each_alone(scaled: Scaled) -> None:
+def test_four_states_are_reduced_independently(scaled: Scaled) -> None:
     for seed in range(scaled(200)):
         start = position_after(Options(2), seed, Phase.MOVEMENT, seed % 20)
         games = np.concatenate([start.records, *(after_slides(start, 3, place).records for place in range(3))])
         together = reduce_games(games)
-        for row in range(LANES):
+        for row in range(NUM_LANES):
             alone = [*reduce_games(np.concatenate([games[:1], games[row : row + 1]]))]
             for all_of, one in zip(together, alone, strict=True):
                 assert all_of[row].tolist() == one[1].tolist()
@@ -114,7 +122,7 @@ def after_slides(start: Game, slides: int, seed: int) -> Game:
 
 
 @pytest.mark.parametrize("slides", [0, 6, 12, 18])
-def test_stones_land_only_where_they_may_and_leads_stay_within_bounds(slides: int, scaled: Scaled) -> None:
+def test_random_play_stays_within_landings_and_bounds(slides: int, scaled: Scaled) -> None:
     rng = np.random.default_rng(slides)
     for seed in range(scaled(40, 8)):
         start = position_after(Options(2), seed, Phase.MOVEMENT, slides)
@@ -136,7 +144,14 @@ def test_stones_land_only_where_they_may_and_leads_stay_within_bounds(slides: in
 
 
 def check_reduced(start: Game, state: States, leads: list[int], settled: list[int]) -> None:
-    """Check that isolated stones landed where they were counted, and that decided sections have the right owner."""
+    """Check a reduced state against the end of a game that continues `start`.
+
+    Args:
+        start: the game before the reduction.
+        state: its reduced state.
+        leads: the lead of seat 0 in each section at the end. It decides the owners of decided sections.
+        settled: the lead in each section from isolated stones alone. `state` adds it to the leads of open sections.
+    """
     counted = start.counts()[0] - start.counts()[1]
     decided = 0
     for section in range(NUM_SECTIONS):
@@ -172,8 +187,8 @@ def _hash_all(states: States, keys: npt.NDArray[np.uint64], owned: States) -> No
         _hash(states, row, keys, owned)
 
 
-def test_whatever_differs_between_states_is_in_their_keys() -> None:
-    """Changes each bit of the runs, the leads and the other words; a decided section differs from one with lead 0."""
+def test_keys_depend_on_every_bit_of_a_state() -> None:
+    """A change of any bit changes the key. For example, a decided section differs from an open section with lead 0."""
     owned, scores = np.zeros(NUM_OWNED, np.int64), [(TEMPI, 5), (MOVER, 1), (DECIDED, 4), (OPEN, 9)]
     write_owned(0b111, owned)
     bits = [*((board, 54 - 27 * (board % 2)) for board in range(8)), (LEADS, 63), (STONES, 3), *scores]

@@ -1,4 +1,4 @@
-"""Test pictures: their content, that they are deterministic, that text needs no pygame and pixels no screen."""
+"""Test pictures: their content and determinism. Text needs no pygame, and pixels need no screen."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from ninetka.positions import ALL_OPTIONS, Options, position_after, random_position, random_positions
 
-from ninetka_env.api.screen import save_png
+from ninetka_env.api.rendering import save_png
 from ninetka_env.core.drawing import Window, load_font, load_pygame
 from ninetka_env.games.ninetka import picture
 from ninetka_env.games.ninetka.describe import last_landing
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import EDGE, SECTION, SQUARE_NEUTRAL, square_index
-from ninetka_env.games.ninetka.picture import CELLS, STONE_COLOURS, centre, seat_note
+from ninetka_env.games.ninetka.picture import HEIGHT_IN_SQUARES, STONE_COLOURS, centre, seat_note
 from ninetka_env.games.ninetka.render import render_ansi, render_rgb
 from ninetka_env.games.ninetka.rules import Phase
 
@@ -34,9 +34,11 @@ SHOWN = [
 
 
 def part(pixels, square, right=0.0, down=0.0, radius=0.06):
-    """Return the mean colour of a small patch; offsets from the square's centre are in squares."""
-    x, y = ((place + shift) * SIZE / CELLS for place, shift in zip(centre(square), (right, down), strict=True))
-    reach = radius * SIZE / CELLS
+    """Return the mean colour of a small patch; its offset from the square's centre and its radius are in squares."""
+    x, y = (
+        (place + shift) * SIZE / HEIGHT_IN_SQUARES for place, shift in zip(centre(square), (right, down), strict=True)
+    )
+    reach = radius * SIZE / HEIGHT_IN_SQUARES
     patch = pixels[round(y - reach) : round(y + reach) + 1, round(x - reach) : round(x + reach) + 1]
     return patch.mean(axis=(0, 1))
 
@@ -71,7 +73,7 @@ def test_text_shows_every_square(game):
         assert cell_in(text, square) == left + mark + right
 
 
-def test_text_tells_scores_turn_and_last_move():
+def test_text_shows_scores_turn_and_last_move():
     game = position_after(Options(3), 2, Phase.MOVEMENT, 12)
     text = render_ansi(game, color=False)
     for seat, colour in enumerate(("yellow", "blue", "orange")):
@@ -81,7 +83,7 @@ def test_text_tells_scores_turn_and_last_move():
     assert re.search(r"(yellow|blue|orange): [A-K]\d+ to [B-J]\d+", text)
 
 
-def test_text_with_colours_says_the_same():
+def test_colours_do_not_change_the_text():
     for game in SHOWN:
         coloured = render_ansi(game)
         assert "\x1b[" in coloured
@@ -89,7 +91,7 @@ def test_text_with_colours_says_the_same():
         assert plain == render_ansi(game, color=False)
 
 
-def test_notes_tell_what_seats_have_left():
+def test_notes_show_stones_left_passes_and_the_winner():
     game = Game.new(2)
     assert [seat_note(game, seat) for seat in (0, 1)] == ["places neutral", ""]
     game = random_position(Options(2), 0, 44)
@@ -107,7 +109,7 @@ def test_notes_tell_what_seats_have_left():
     assert ends == {"wins", "wins the tie"}
 
 
-def test_who_wins_by_an_event_wins_no_tie():
+def test_a_winner_by_resignation_does_not_win_a_tie():
     game = Game.new(3)
     game.resign(2)
     assert [seat_note(game, seat) for seat in range(3)] == ["", "wins", ""]
@@ -131,7 +133,7 @@ def test_sizes_out_of_range_are_refused(size):
         render_rgb(SHOWN[0], size)
 
 
-def test_picture_is_the_same_each_time_and_leaves_the_game_alone():
+def test_picture_is_the_same_each_time_and_does_not_change_the_game():
     for game in SHOWN[::5]:
         before = str(game)
         first = render_rgb(game, SIZE)
@@ -157,7 +159,7 @@ def test_stones_have_their_colours(game):
             assert nearest(part(pixels, square, right=-0.28, down=0.08)) == game.board.flat[square]
 
 
-def test_colours_are_those_of_the_paper():
+def test_colours_match_the_paper():
     hues = [round(colorsys.rgb_to_hsv(*colour)[0] * 360) for colour in STONE_COLOURS]
     yellow, blue, orange, green, red = hues
     assert 40 < yellow < 65
@@ -167,7 +169,7 @@ def test_colours_are_those_of_the_paper():
     assert red > 340
 
 
-def test_marks_tell_stones_apart_without_colour():
+def test_marks_distinguish_stones_without_colour():
     for one, other in ((1, 2), (1, 3), (2, 3), (3, 4), (2, 4), (4, 5), (1, 5)):
         grey = [picture._stone_sprite(code, 80, False) for code in (one, other)]
         inside = [pygame.surfarray.array3d(stone)[36:76, 36:76].mean(axis=2) for stone in grey]
@@ -230,7 +232,7 @@ def test_panel_points_at_the_seat_to_move():
     two = Game.new(2)
     two.play(square_index("C9"))
     one_panel, two_panel = (render_rgb(game, SIZE)[:, SIZE:] for game in (one, two))
-    changed = np.flatnonzero((one_panel != two_panel).any(axis=(1, 2))) / SIZE * CELLS
+    changed = np.flatnonzero((one_panel != two_panel).any(axis=(1, 2))) / SIZE * HEIGHT_IN_SQUARES
     assert ((changed > 2.9) & (changed < 4.6)).any()
     assert ((changed > 4.8) & (changed < 6.4)).any()
 
@@ -323,7 +325,7 @@ def test_window_notices_when_the_display_is_gone():
 
 
 @pytest.mark.usefixtures("no_screen")
-def test_window_leaves_time_to_look():
+def test_window_limits_the_frame_rate():
     window = Window("9tka", fps=10)
     window.show(render_rgb(SHOWN[0], SIZE))
     start = time.perf_counter()
@@ -331,7 +333,7 @@ def test_window_leaves_time_to_look():
     assert time.perf_counter() - start > 0.05
 
 
-def test_no_screen_is_explained(monkeypatch):
+def test_the_error_without_a_screen_names_an_alternative(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "nonesuch")
     with pytest.raises(RuntimeError, match=r"no window can be opened \(.*\); render_mode='rgb_array' needs none"):
         Window("9tka").show(render_rgb(SHOWN[0], SIZE))

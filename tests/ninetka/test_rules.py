@@ -55,7 +55,7 @@ def play_in_lock_step(options: Options, seed: int) -> None:
         ply += action != PASS
 
 
-def test_movable_stones_and_landing_squares_are_those_of_the_reference(options: Options, scaled: Scaled) -> None:
+def test_movable_stones_and_landing_squares_match_the_reference(options: Options, scaled: Scaled) -> None:
     for seed in range(scaled(4)):
         for game in random_positions(options, seed):
             assert_equal_slides(game, options.reference_of(game))
@@ -71,11 +71,11 @@ def assert_equal_slides(game: Game, reference: ReferenceGame) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
 def test_the_rules_hold_with_bounds_checks_and_without_the_compiler(mode: str) -> None:
-    """A compiled read past the end of an array silently returns garbage; in these modes it raises an error."""
+    """Compiled code that reads past the end of an array returns garbage without an error; these modes raise."""
     here = Path(__file__).parent
     tests = ["test_rules.py::test_lock_step_with_the_reference"]
     tests += [f"test_observation.py::test_every_plane_for_every_viewer_at_every_ply[{Options(n)}]" for n in (2, 3, 4)]
-    wraps_around = "ignore:overflow encountered:RuntimeWarning:ninetka_env.core.chance"
+    wraps_around = "ignore:overflow encountered:RuntimeWarning:ninetka_env.core.random_streams"
     command = [sys.executable, "-m", "pytest", "-qx", "-o", "addopts=", "-p", "no:cacheprovider", "-W", wraps_around]
     path = os.pathsep.join([str(here.parent), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {mode: "1", "NINETKA_TEST_GAMES": "24", "PYTHONPATH": path}
@@ -198,7 +198,7 @@ def test_of_tied_leaders_the_later_seat_wins() -> None:
     assert (game.scores().tolist(), game.winner()) == ([1, 1], 1)
 
 
-NOBODY_OF_TWO = """
+NO_OWNER_TWO_PLAYERS = """
 .2.........
 22.1.......
 ..25.121...
@@ -212,7 +212,7 @@ NOBODY_OF_TWO = """
 ...........
 """
 
-NOBODY_OF_THREE = """
+NO_OWNER_THREE_PLAYERS = """
 .11........
 332..2..21.
 .15..5..51.
@@ -227,8 +227,8 @@ NOBODY_OF_THREE = """
 """
 
 
-@pytest.mark.parametrize(("num_players", "picture"), [(2, NOBODY_OF_TWO), (3, NOBODY_OF_THREE)])
-def test_the_last_seat_wins_when_nobody_owns_anything(num_players: int, picture: str) -> None:
+@pytest.mark.parametrize(("num_players", "picture"), [(2, NO_OWNER_TWO_PLAYERS), (3, NO_OWNER_THREE_PLAYERS)])
+def test_the_last_seat_wins_if_no_section_has_an_owner(num_players: int, picture: str) -> None:
     game = Options(num_players).from_board(board_of(picture.replace("5", "#")), to_move=0)
     assert game.is_over
     assert len(game.legal_actions()) == 0
@@ -281,14 +281,14 @@ def test_two_seats_in_a_row_are_passed_over() -> None:
     assert square(0, 9) not in game.legal_actions()  # a stone of seat 2, and blocked
 
 
-def test_seats_are_passed_over_where_a_position_is_set_up() -> None:
+def test_from_board_passes_over_seats_that_cannot_slide() -> None:
     played = Options(4).from_board(board_of(TWO_CANNOT_SLIDE), to_move=0)
     play_all(played, (10, 4))
     game = Options(4).from_board(played.board, to_move=1)
     assert (game.to_move, game.passed) == (3, (1, 2))
 
 
-def test_passing_is_legal_without_a_slide_only() -> None:
+def test_passing_is_legal_only_without_a_slide() -> None:
     game = Options(4, auto_pass=False).from_board(board_of(TWO_CANNOT_SLIDE), to_move=0)
     assert PASS not in game.legal_actions()
     with pytest.raises(ValueError, match=r"pass.*MOVEMENT"):
@@ -304,7 +304,7 @@ def test_passing_is_legal_without_a_slide_only() -> None:
     assert PASS not in game.legal_actions()
 
 
-def test_with_auto_pass_nobody_passes_by_hand() -> None:
+def test_with_auto_pass_a_pass_is_not_an_action() -> None:
     game = Options(2).from_board(board_of(ONE_CANNOT_SLIDE), to_move=0)
     with pytest.raises(ValueError, match=r"pass.*MOVEMENT"):
         game.play(PASS)
@@ -380,7 +380,7 @@ def test_a_blocked_stone_stays_blocked(options: Options, seed: int) -> None:
 
 
 @given(any_options, seeds)
-def test_turns_go_round(options: Options, seed: int) -> None:
+def test_seats_move_in_turn(options: Options, seed: int) -> None:
     before = options.new_game(seed).copy()
     for game in random_positions(options, seed):
         same_phase = game.phase == before.phase
@@ -405,8 +405,8 @@ def test_only_seats_without_a_slide_pass(options: Options, seed: int) -> None:
 @pytest.mark.parametrize("turn_order", ["restart", "continue"])
 def test_who_opens_a_phase(num_players: int, neutral_placement: str, turn_order: str) -> None:
     options = Options(num_players, neutral_placement, turn_order)
-    goes_on = neutral_placement == "players" and turn_order == "continue"
-    opener = 9 % num_players if goes_on else 0
+    continues = neutral_placement == "players" and turn_order == "continue"
+    opener = 9 % num_players if continues else 0
     openers = {game.ply: game.to_move for game in random_positions(options, seed=0)}
     assert openers.get(0, 0) == 0
     assert openers[9] == openers[45] == opener
@@ -414,7 +414,7 @@ def test_who_opens_a_phase(num_players: int, neutral_placement: str, turn_order:
 
 @given(any_options, seeds)
 def test_from_a_full_edge_a_slide_always_ends_at_a_stone(options: Options, seed: int) -> None:
-    """'until they hit another stone' and '.. or the opposite edge' agree, because the far end of a line is occupied."""
+    """A line without inner stones has a stone at its far end, so no slide ends next to an empty edge square."""
     for game in random_positions(options, seed):
         if game.phase == Phase.MOVEMENT:
             for start in np.flatnonzero(game.movable()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ninetka.brute import winner_by_force
+from ninetka.brute import brute_force_winner
 from ninetka.positions import Options, position_after, random_action
 
 from ninetka_env.games.ninetka.game import Game
@@ -25,19 +25,19 @@ def late_position(players: int, seed: int, left: int) -> Game:
 def test_two_players_are_solved_exactly(seed):
     game = late_position(2, seed, 8)
     first = next(iter(solution_text(game)))
-    assert first.startswith(f"{SEATS[int(winner_by_force(game.records, 0))]} wins")
+    assert first.startswith(f"{SEATS[int(brute_force_winner(game.records, 0))]} wins")
 
 
 @pytest.mark.parametrize("players", [3, 4])
 def test_with_more_players_at_most_one_seat_can_force_a_win(players):
     lines = list(solution_text(late_position(players, 1, 7)))
     assert lines[0].startswith("max^n: ")
-    told = [line.rsplit(" ", 1)[1] for line in lines if "against all others together" in line]
-    assert len(told) == players
-    assert told.count("yes") <= 1
+    answers = [line.rsplit(" ", 1)[1] for line in lines if "against all others together" in line]
+    assert len(answers) == players
+    assert answers.count("yes") <= 1
 
 
-def test_what_takes_too_long_is_said():
+def test_an_exhausted_budget_is_reported():
     assert list(solution_text(late_position(2, 3, 18), nodes=1)) == ["not solved within 1 nodes"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ninetka.brute import margin_by_force, winner_by_force, winners_of_moves
+from ninetka.brute import brute_force_margin, brute_force_winner, winners_of_moves
 from ninetka.positions import Options, position_after, random_action
 from ninetka.reference import ReferenceGame
 from scale import Scaled
@@ -12,7 +12,7 @@ from scale import Scaled
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch
 from ninetka_env.core.jit import popcount
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import ACTION_SYMMETRIES, SYMMETRIES
 from ninetka_env.games.ninetka.rules import Phase
@@ -20,9 +20,9 @@ from ninetka_env.games.ninetka.rules import Phase
 TWO = [Options(2, turn_order=order, auto_pass=passes) for order in ("restart", "continue") for passes in (True, False)]
 
 
-def endings(count: int, most: int, seed: int = 0) -> Records:
+def endings(count: int, most: int, seed: int = 0) -> StateArray:
     """Return `count` positions of random games with 1 to `most` movable stones."""
-    found: list[Records] = []
+    found: list[StateArray] = []
     rng = np.random.default_rng(seed)
     while len(found) < count:
         game = position_after(TWO[len(found) % 4], seed + len(found), Phase.MOVEMENT, 10)
@@ -35,14 +35,14 @@ def endings(count: int, most: int, seed: int = 0) -> Records:
     return np.concatenate(found)
 
 
-def test_winners_are_those_of_plain_search(scaled: Scaled) -> None:
+def test_winners_match_brute_force(scaled: Scaled) -> None:
     games = endings(scaled(500, 5), 12)
     winners, _ = solve_batch(games, moves=False)
-    assert winners.tolist() == [winner_by_force(games, index) for index in range(len(games))]
+    assert winners.tolist() == [brute_force_winner(games, index) for index in range(len(games))]
     assert 0 < np.count_nonzero(winners) < len(games)
 
 
-def test_moves_are_those_of_plain_search(scaled: Scaled) -> None:
+def test_move_values_match_brute_force(scaled: Scaled) -> None:
     games = endings(scaled(500, 5), 9, seed=1_000_000)
     winners, values = solve_batch(games)
     for index, winner in enumerate(winners):
@@ -55,7 +55,7 @@ def test_moves_are_those_of_plain_search(scaled: Scaled) -> None:
 
 
 def max_n_winner(game: ReferenceGame) -> int:
-    """Return the winner if each seat plays for its own win, by recursion over the reference rules in Python."""
+    """Return the winner if each seat plays for its own win (max^n), by recursion over the reference rules."""
     if game.is_over():
         return game.winner()
     winners = []
@@ -66,7 +66,7 @@ def max_n_winner(game: ReferenceGame) -> int:
     return game.to_move if game.to_move in winners else winners[0]
 
 
-def test_winners_are_those_of_the_references_max_n(scaled: Scaled) -> None:
+def test_winners_match_max_n_over_the_reference_rules(scaled: Scaled) -> None:
     games = endings(scaled(40, 4), 5, seed=3_000_000)
     winners, _ = solve_batch(games, moves=False)
     for index, winner in enumerate(winners):
@@ -74,11 +74,11 @@ def test_winners_are_those_of_the_references_max_n(scaled: Scaled) -> None:
     assert {*winners.tolist()} == {0, 1}
 
 
-def test_margins_are_those_of_plain_search(scaled: Scaled) -> None:
+def test_margins_match_brute_force(scaled: Scaled) -> None:
     games = endings(scaled(100, 10), 8, seed=2_000_000)
     for index in range(len(games)):
         solution = solve(Game(games[index : index + 1]), margin=True, moves=False)
-        assert solution.margin == margin_by_force(games, index)
+        assert solution.margin == brute_force_margin(games, index)
 
 
 def test_a_finished_game_has_its_winner_and_its_margin() -> None:
@@ -89,30 +89,30 @@ def test_a_finished_game_has_its_winner_and_its_margin() -> None:
         assert (solution.winner, solution.margin, solution.nodes) == (game.winner(), first - second, 0)
 
 
-def test_a_spent_budget_leaves_unknown_what_is_unknown() -> None:
+def test_an_exhausted_budget_leaves_values_unknown() -> None:
     game = position_after(TWO[0], 1, Phase.MOVEMENT, 0)
     solution = solve(game, Budget(nodes=10))
     assert (solution.winner, solution.nodes) == (UNFINISHED, 10)
     assert (solution.moves == UNKNOWN).all()
 
 
-def middles(count: int, slides: int, seed: int = 0) -> list[Game]:
+def midgame_positions(count: int, slides: int, seed: int = 0) -> list[Game]:
     """Return positions of random games after some slides."""
     return [position_after(TWO[index % 4], seed + index, Phase.MOVEMENT, slides) for index in range(count)]
 
 
-def test_budgets_are_kept() -> None:
+def test_budgets_are_not_exceeded() -> None:
     for nodes in (1, 7, 100, 3000):
-        for game in middles(5, 2, seed=nodes):
+        for game in midgame_positions(5, 2, seed=nodes):
             assert solve(game, Budget(nodes=nodes), margin=True).nodes <= nodes
-    solution = solve(middles(1, 0)[0], Budget(seconds=0.2))
+    solution = solve(midgame_positions(1, 0)[0], Budget(seconds=0.2))
     assert solution.seconds < 2
-    assert solve(middles(1, 0)[0], Budget(stopped=lambda: True)).nodes == 0
+    assert solve(midgame_positions(1, 0)[0], Budget(should_stop=lambda: True)).nodes == 0
 
 
-def test_whatever_budget_and_table_known_values_are_right() -> None:
+def test_known_values_are_right_for_any_budget_and_table_size() -> None:
     """Uses a table that is far too small, and budgets that run out in the middle of the search."""
-    for game in middles(8, 5, seed=50):
+    for game in midgame_positions(8, 5, seed=50):
         truth = solve(game, margin=True)
         assert truth.winner >= 0
         assert truth.margin is not None
@@ -130,7 +130,7 @@ def test_whatever_budget_and_table_known_values_are_right() -> None:
 
 
 def test_symmetric_positions_have_symmetric_solutions() -> None:
-    for game in middles(4, 6, seed=80):
+    for game in midgame_positions(4, 6, seed=80):
         moves = solve(game).moves
         for symmetry, where in zip(SYMMETRIES, ACTION_SYMMETRIES, strict=True):
             board = np.empty(121, np.int8)
@@ -140,8 +140,12 @@ def test_symmetric_positions_have_symmetric_solutions() -> None:
             assert mirrored[where].tolist() == moves.tolist()
 
 
-def test_batches_are_as_single_solutions_on_any_number_of_threads() -> None:
-    games = [*middles(10, 6, seed=90), position_after(TWO[0], 0, Phase.PLACEMENT, 3), middles(1, 99)[0]]
+def test_batches_match_single_solutions_on_any_number_of_threads() -> None:
+    games = [
+        *midgame_positions(10, 6, seed=90),
+        position_after(TWO[0], 0, Phase.PLACEMENT, 3),
+        midgame_positions(1, 99)[0],
+    ]
     records = np.concatenate([game.records for game in games])
     winners, moves = solve_batch(records, 1_000_000, threads=1)
     for game, winner, values in zip(games[:10], winners, moves, strict=False):
@@ -153,10 +157,13 @@ def test_batches_are_as_single_solutions_on_any_number_of_threads() -> None:
     assert (again[0].tolist(), again[1].tolist()) == (winners.tolist(), moves.tolist())
 
 
-def lines(roots: int, each: int, seed: int) -> tuple[Records, list[int]]:
-    """Return positions of random continuations of `roots` positions, latest first, and the root of each."""
+def continuations(roots: int, each: int, seed: int) -> tuple[StateArray, list[int]]:
+    """Play games at random: `each` games from each of `roots` positions.
+
+    Return all positions of the games, the latest plies first, and for each position the number of its root.
+    """
     rng, found = np.random.default_rng(seed), []
-    for number, root in enumerate(middles(roots, 5, seed=seed)):
+    for number, root in enumerate(midgame_positions(roots, 5, seed=seed)):
         for _ in range(each):
             game, ply = root.copy(), 0
             while not game.is_over:
@@ -168,22 +175,22 @@ def lines(roots: int, each: int, seed: int) -> tuple[Records, list[int]]:
 
 
 @pytest.mark.slow
-def test_families_of_positions_have_the_solutions_that_each_has_alone() -> None:
-    records, families = lines(8, 4, seed=91)
-    alone, together = solve_batch(records, 1_000_000), solve_batch(records, 1_000_000, 1, families=np.array(families))
+def test_grouped_positions_have_the_same_solutions() -> None:
+    records, roots = continuations(8, 4, seed=91)
+    alone, together = solve_batch(records, 1_000_000), solve_batch(records, 1_000_000, 1, groups=np.array(roots))
     assert (alone[0] >= 0).all()
     for one, other in zip(alone, together, strict=True):
         assert one.tolist() == other.tolist()
-    by_few, by_few_alone = solve_batch(records, 100, families=np.array(families)), solve_batch(records, 100)
+    by_few, by_few_alone = solve_batch(records, 100, groups=np.array(roots)), solve_batch(records, 100)
     for known, value in zip(by_few, alone, strict=True):
         unknown = UNFINISHED if known.ndim == 1 else UNKNOWN
         assert ((known == unknown) | (known == value)).all()
     assert (by_few[0] >= 0).sum() > (by_few_alone[0] >= 0).sum()
-    on_two_threads = solve_batch(records, 100, 2, families=np.array(families))
+    on_two_threads = solve_batch(records, 100, 2, groups=np.array(roots))
     assert (on_two_threads[0].tolist(), on_two_threads[1].tolist()) == (by_few[0].tolist(), by_few[1].tolist())
 
 
-def test_only_two_players_and_only_slides() -> None:
+def test_other_games_and_phases_are_refused() -> None:
     with pytest.raises(ValueError, match="3 players"):
         solve(position_after(Options(3), 0, Phase.MOVEMENT, 0))
     with pytest.raises(ValueError, match="two-player"):

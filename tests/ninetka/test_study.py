@@ -29,7 +29,7 @@ def few_agents(monkeypatch):
     monkeypatch.setattr(module, "FIRST_NODES", 20_000)
 
 
-def test_the_study_counts_what_was_played(few_agents):
+def test_the_study_counts_match_the_games(few_agents):
     found = module.study(games=3, seed=7)
     results = play_games([make_agent("random")], 2, 3, seed=7, neutral_placement="random")
     firsts = []
@@ -48,18 +48,18 @@ def test_the_study_counts_what_was_played(few_agents):
     assert found.blunders["random"].total == decisions.won.sum()
     assert found.unsolved["random"].total == len(decisions.games)
     for slides in (4, 16):
-        told, shares, won = 0, [], 0
+        complete, shares, won = 0, [], 0
         for row in np.flatnonzero(decisions.won & (decisions.slides == slides)):
             won += 1
             if decisions.complete[row]:
-                told += 1
+                complete += 1
                 shares.append(decisions.winning[row] / decisions.legal[row])
-        assert (found.complete["random"][slides].count, found.complete["random"][slides].total) == (told, won)
+        assert (found.complete["random"][slides].count, found.complete["random"][slides].total) == (complete, won)
         assert found.winning["random"][slides] == (pytest.approx(np.mean(shares)) if shares else None)
 
 
-def test_moves_that_were_not_solved_are_no_losing_ones():
-    """Few nodes solve early positions only in part. A won position whose moves are all solved has a winning one."""
+def test_unsolved_moves_are_not_counted_as_losing():
+    """With few nodes, only late positions have all moves solved. If such a position is won, it has a winning move."""
     results = play_games([make_agent("random")], 2, 3, seed=7)
     decisions = find_decisions(results, 2000, moves=True)
     assert not decisions.complete[decisions.slides == 0].any()

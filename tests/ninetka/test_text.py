@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damage import misread
+from damage import find_misread_texts
 from hypothesis import given
 from ninetka.positions import ALL_OPTIONS, Options, positions, random_position, random_positions, square
 
-from ninetka_env.games.ninetka.describe import describe_last, last_landing
+from ninetka_env.games.ninetka.describe import describe_last_action, last_landing
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS, action_name
 from ninetka_env.games.ninetka.rules import Phase
@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).parent / "position.txt"
 
 
 def worked_example() -> Game:
-    """Return the position of the worked example of the rules, after the slides of its first row."""
+    """Return the first worked example of Stefani et al. (2019), after its five slides."""
     board = np.zeros((11, 11), int)
     for row, col in ((2, 2), (3, 4), (3, 8), (5, 3), (4, 5), (5, 8), (8, 2), (8, 6), (7, 8)):
         board[row, col] = 5
@@ -40,7 +40,7 @@ def worked_example() -> Game:
     return game
 
 
-def test_position_is_written_as_people_drew_it():
+def test_position_is_written_as_in_the_golden_file():
     assert str(worked_example()) == GOLDEN.read_text(encoding="utf-8").rstrip("\n")
     assert Game.from_text(GOLDEN.read_text(encoding="utf-8")) == worked_example()
 
@@ -60,14 +60,14 @@ def test_every_position_of_a_game_survives_text(options):
         assert Game.from_text(str(game)) == game
 
 
-def test_position_is_read_as_the_class_that_asks():
+def test_position_is_read_as_the_class_that_is_called():
     class Mine(Game):
         __slots__ = ()
 
     assert type(Mine.from_text(str(Game.new(3)))) is Mine
 
 
-def test_spaces_and_blank_lines_are_free():
+def test_extra_spaces_and_blank_lines_are_ignored():
     game = random_position(Options(2), 1, 60)
     loose = "\n\n".join(f"   {line.replace(' ', '  ')} " for line in str(game).split("\n"))
     assert Game.from_text(loose) == game
@@ -83,32 +83,32 @@ def test_last_move_is_found_on_the_board(drawn):
         after.play(action)
         if action == PASS:
             assert last_landing(after) is None
-            assert describe_last(after).endswith(": pass")
+            assert describe_last_action(after).endswith(": pass")
         else:
             assert last_landing(after) == game.landing(action)
-            assert f"{action_name(action)} to {action_name(game.landing(action))}" in describe_last(after)
+            assert f"{action_name(action)} to {action_name(game.landing(action))}" in describe_last_action(after)
 
 
 def test_first_and_last_moves_are_described():
     game = Game.new(2)
-    assert (last_landing(game), describe_last(game)) == (None, "")
+    assert (last_landing(game), describe_last_action(game)) == (None, "")
     game.play(square(2, 2))
-    assert (last_landing(game), describe_last(game)) == (square(2, 2), "neutral stone: C9")
+    assert (last_landing(game), describe_last_action(game)) == (square(2, 2), "neutral stone: C9")
     game = random_position(Options(3), 0, 10)
-    assert describe_last(game) == f"yellow: {action_name(game.last_action)}"
+    assert describe_last_action(game) == f"yellow: {action_name(game.last_action)}"
 
 
 # Damaged texts
 
 
-def retell_game(text: str) -> str:
+def rewrite_game(text: str) -> str:
     return str(Game.from_text(text))
 
 
-def test_damaged_positions_are_refused_or_read_as_they_are_written():
+def test_damaged_positions_are_refused_or_written_as_they_were_read():
     for seed, options in enumerate(ALL_OPTIONS):
         text = str(random_position(options, seed, 4 * seed))
-        assert misread(text, retell_game, seed, 60) == []
+        assert find_misread_texts(text, rewrite_game, seed, 60) == []
 
 
 @pytest.mark.parametrize(

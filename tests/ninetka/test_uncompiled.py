@@ -20,8 +20,8 @@ HERE = Path(__file__).parent
 
 
 def play_a_little(num_players: int) -> list[int]:
-    """Play a batch and one seat against small searches; return every action."""
-    told, rng = [], np.random.default_rng(num_players)
+    """Play a batch of games with four agents, then a game at random against `maxn`; return the chosen actions."""
+    played, rng = [], np.random.default_rng(num_players)
     agents = [
         make_agent(spec)
         for spec in ("random", "maxn:depth=2,random_ties=true", "mcts:simulations=8", "solver:nodes=20,simulations=4")
@@ -30,19 +30,19 @@ def play_a_little(num_players: int) -> list[int]:
     envs.reset(seed=1)
     for ply in range(75):
         actions = agents[0 if ply < 65 else ply % 4].act(envs.games, rng)
-        told += actions.tolist()
+        played += actions.tolist()
         envs.step(actions)
     env = one_seat(num_players=num_players, opponents="maxn:depth=1", turn_order="continue")
     env.reset(seed=2)
     over = False
     while not over:
-        told.append(int(rng.choice(np.flatnonzero(env.action_masks()))))
-        over = env.step(told[-1])[2]
-    return told
+        played.append(int(rng.choice(np.flatnonzero(env.action_masks()))))
+        over = env.step(played[-1])[2]
+    return played
 
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_uncompiled_code_decides_the_same(num_players: int) -> None:
+def test_uncompiled_code_chooses_the_same_actions(num_players: int) -> None:
     code = f"import test_uncompiled; print(test_uncompiled.play_a_little({num_players}))"
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore", "PYTHONPATH": path}

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from ninetka_agents import Agent, make_agent
-from ninetka_agents.agent import Player, as_agent, check_plays
+from ninetka_agents.agent import SeatAgent, as_agent, check_agent_game
 from ninetka_agents.one_seat import one_seat
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import load_variant
-from ninetka_train.judging.arena import BATCH, REMEMBERED_BATCH, make_match, play_games
+from ninetka_train.judging.arena import DEFAULT_BATCH, SEAT_AGENT_BATCH, make_match, play_games
 from ninetka_train.judging.evaluate import evaluate
-from ninetka_train.judging.schedule import USUAL_PLIES
+from ninetka_train.judging.schedule import DEFAULT_OPENING_PLIES
 
 RANDOM = make_agent("random")
 
 
 class Plain:
-    """Has only what is required of an agent."""
+    """Has only the required members of an agent: `name` and `act`."""
 
     name = "plain"
 
@@ -30,7 +30,7 @@ class Plain:
 
 
 @dataclass
-class Memory:
+class RecordingSeatAgent:
     """Plays a game at random and records the actions that it observes."""
 
     game: Game
@@ -48,18 +48,18 @@ class Memory:
         self.is_closed = True
 
 
-class PlainWithMemory(Plain):
-    """Also has players for single games."""
+class PlainWithSeatAgents(Plain):
+    """Also starts a seat agent for each game."""
 
     def __init__(self) -> None:
-        self.players: list[Memory] = []
+        self.seat_agents: list[RecordingSeatAgent] = []
 
     def act(self, games: Any, rng: np.random.Generator) -> Any:
-        raise AssertionError("its players act instead")
+        raise AssertionError("its seat agents act instead")
 
-    def start(self, game: Game) -> Player:
-        self.players.append(Memory(game.copy()))
-        return self.players[-1]
+    def start(self, game: Game) -> SeatAgent:
+        self.seat_agents.append(RecordingSeatAgent(game.copy()))
+        return self.seat_agents[-1]
 
 
 class Derived(Agent):
@@ -71,63 +71,63 @@ class Derived(Agent):
         return RANDOM.act(games, rng)
 
 
-class DerivedWithMemory(PlainWithMemory, Agent):
-    """Derives from `Agent` and has players."""
+class DerivedWithSeatAgents(PlainWithSeatAgents, Agent):
+    """Derives from `Agent` and starts seat agents."""
 
-    remembers = True
-
-
-KINDS = (Plain, Derived, PlainWithMemory, DerivedWithMemory)
+    has_seat_agents = True
 
 
-def test_an_agent_is_left_as_it_is():
+KINDS = (Plain, Derived, PlainWithSeatAgents, DerivedWithSeatAgents)
+
+
+def test_as_agent_returns_an_agent_unchanged():
     agent = Derived()
     assert as_agent(agent) is agent
-    assert (agent.game, agent.opens_alike, agent.remembers) == ("", False, False)
+    assert (agent.game, agent.repeats_openings, agent.has_seat_agents) == ("", False, False)
     assert agent.start(load_variant("ninetka").game_class.new()) is None
     with pytest.raises(TypeError, match="abstract"):
         Agent()  # type: ignore[abstract]
 
 
-def test_the_name_of_a_wrapped_object_is_its_own():
+def test_wrapper_shares_the_name_of_the_object():
     plain = Plain()
     agent = as_agent(plain)
     plain.name = "renamed"
     assert agent.name == "renamed"
     agent.name = "again"
     assert plain.name == "again"
-    assert (agent.game, agent.opens_alike, agent.remembers) == ("", False, False)
+    assert (agent.game, agent.repeats_openings, agent.has_seat_agents) == ("", False, False)
     assert agent.start(load_variant("ninetka").game_class.new()) is None
 
 
-def test_a_wrapped_object_keeps_what_else_it_has_of_an_agent():
-    odd: Any = PlainWithMemory()
-    odd.opens_alike, odd.game = True, "go"
+def test_wrapper_passes_on_optional_attributes():
+    odd: Any = PlainWithSeatAgents()
+    odd.repeats_openings, odd.game = True, "go"
     agent = as_agent(odd)
-    assert (agent.game, agent.opens_alike, agent.remembers) == ("go", True, True)
+    assert (agent.game, agent.repeats_openings, agent.has_seat_agents) == ("go", True, True)
     game = load_variant("ninetka").game_class.new()
-    assert agent.start(game) is odd.players[0]
-    check_plays(odd, "go")
+    assert agent.start(game) is odd.seat_agents[0]
+    check_agent_game(odd, "go")
     with pytest.raises(ValueError, match="agent 'plain' was made for go, not kropki"):
-        check_plays(odd, "kropki")
+        check_agent_game(odd, "kropki")
     odd.game = "ninetka"
-    assert make_match([odd, odd]).settings.opening_plies == USUAL_PLIES
+    assert make_match([odd, odd]).settings.opening_plies == DEFAULT_OPENING_PLIES
     assert make_match([odd, "random"]).settings.opening_plies == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_kinds_of_agents_play_matches(kind):
-    agent, keeps = kind(), issubclass(kind, PlainWithMemory)
-    assert make_match([agent, "random"]).settings.batch == (REMEMBERED_BATCH if keeps else BATCH)
+    agent, has_seat_agents = kind(), issubclass(kind, PlainWithSeatAgents)
+    assert make_match([agent, "random"]).settings.batch == (SEAT_AGENT_BATCH if has_seat_agents else DEFAULT_BATCH)
     results = play_games([agent, RANDOM], 2, 4, seed=3)
     expected = play_games([RANDOM, RANDOM], 2, 4, seed=3)
     assert (results.actions == expected.actions).all()
     assert results.settings.agents == (agent.name, "random")
-    if keeps:
-        assert len(agent.players) == 1 + 4
-        assert all(player.is_closed for player in agent.players)
+    if has_seat_agents:
+        assert len(agent.seat_agents) == 1 + 4
+        assert all(one.is_closed for one in agent.seat_agents)
         lengths = (results.actions >= 0).sum(axis=1).tolist()
-        assert [len(player.seen) for player in agent.players[1:]] == lengths
+        assert [len(one.seen) for one in agent.seat_agents[1:]] == lengths
     figures = evaluate([agent, "random"], num_players=2, num_games=2, seed=1)
     assert [one.name for one in figures.agents] == [agent.name, "random"]
 

@@ -9,19 +9,19 @@ import numba
 import numpy as np
 import pytest
 from ninetka.positions import ALL_OPTIONS, Options, position_after, random_position
+from requirements import needs_posix, network_param
 from scipy.stats import chisquare
-from systems import of_network, posix
 
 from ninetka_agents import agent as agents_module
 from ninetka_agents import make_agent
-from ninetka_agents.agent import GameRandom, game_streams
+from ninetka_agents.agent import PerGameGenerator, game_streams
 from ninetka_agents.ninetka import maxn
 from ninetka_agents.ninetka.by_phase import ByPhase
 from ninetka_agents.ninetka.solver import solver
 from ninetka_agents.search import uct
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
-from ninetka_env.games.ninetka.rules import GAME, Phase
+from ninetka_env.games.ninetka.rules import STATE_DTYPE, Phase
 
 SPECS = [
     "random",
@@ -36,8 +36,8 @@ PHASES = "phases:placement=random,movement=[mcts:30,exploration=0.5]"
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="needs compiled code")
 
 
-def some_games(count=200):
-    """Return states of random positions of all options and phases, none of them over."""
+def sample_states(count=200):
+    """Return `count` states of random unfinished positions of all options and phases."""
     found = []
     while len(found) < count:
         seed = len(found)
@@ -48,7 +48,7 @@ def some_games(count=200):
     return np.concatenate([game.records for game in found])
 
 
-def must_pass():
+def find_forced_pass():
     """Return a position in which a pass is the only legal action."""
     options = Options(3, auto_pass=False)
     for seed in range(100):
@@ -56,7 +56,7 @@ def must_pass():
             game = random_position(options, seed, plies)
             if game.legal_actions().tolist() == [PASS]:
                 return game
-    raise AssertionError("none found")
+    raise AssertionError("no forced pass found")
 
 
 # Specs
@@ -134,7 +134,7 @@ def test_specs_that_mean_the_same(short, long):
         ("phases:placement=[phases:placement=[mcts:5,reuse=1],movement=maxn]", r"reuse='1' must be true or false"),
     ],
 )
-def test_a_wrong_spec_is_named_with_what_is_known(spec, message):
+def test_error_names_the_wrong_spec_and_the_known_values(spec, message):
     with pytest.raises(ValueError, match=message):
         make_agent(spec)
 
@@ -159,29 +159,29 @@ TOO_LONG = "cannot be read: File name too long"
         ("random", "ninetka:komi=6.5", r"unknown option 'komi', there are num_players"),
         ("random", "ninetka:num_players=5", r"num_players='5': expected one of 2, 3, 4"),
         ("mcts:simulations=9,exact=9", "go", r"option exact: nothing can be proven in go"),
-        of_network("net:simulations=9,exact=9", "kropki", r"option exact: nothing can be proven in kropki"),
+        network_param("net:simulations=9,exact=9", "kropki", r"option exact: nothing can be proven in kropki"),
         ("mcts:game=ninetka", "ninetka", r"unknown option 'game', allowed are simulations"),
-        of_network("net:game=ninetka", "ninetka", r"unknown option 'game', allowed are path"),
+        network_param("net:game=ninetka", "ninetka", r"unknown option 'game', allowed are path"),
         (None, "ninetka", r"agent None: expected text"),
         ("random" + "x" * 2000, "ninetka", r"expected text of at most 2000 characters"),
         ("x" * 5000, "ninetka", r"expected text of at most 2000 characters"),
-        of_network("net:" + "x" * 1990, "ninetka", rf"checkpoint xxx.* \.\.\.: {TOO_LONG}", marks=[posix]),
-        of_network("net:a\0b\n", "ninetka", r"checkpoint a\\x00b\\n.json: cannot be read: "),
-        of_network("phases:placement=[net:" + "x" * 1900 + "]", "ninetka", TOO_LONG, marks=[posix]),
+        network_param("net:" + "x" * 1990, "ninetka", rf"checkpoint xxx.* \.\.\.: {TOO_LONG}", marks=[needs_posix]),
+        network_param("net:a\0b\n", "ninetka", r"checkpoint a\\x00b\\n.json: cannot be read: "),
+        network_param("phases:placement=[net:" + "x" * 1900 + "]", "ninetka", TOO_LONG, marks=[needs_posix]),
         ("mcts:exact=" + "9" * 30, "ninetka", r"exact=9{30}: expected an integer of at least 0 and at most 9007"),
         ("maxn:depth=" + "9" * 30, "ninetka", r"depth=9{30}: expected an integer of at least 1 and at most 9007"),
         ("maxn:threads=" + "9" * 30, "ninetka", r"threads=9{30}: expected"),
         ("maxn:depth=" + "9" * 1900, "ninetka", r"agent 'maxn:depth=9.*: option depth='9.*must be a number|depth=9.*"),
         ("solver:" + "9" * 30, "ninetka", r"nodes=9{30}: expected"),
-        of_network("net:simulations=99999999999", "ninetka", r"simulations=9{11}: expected .* and at most 1048576"),
-        of_network(
+        network_param("net:simulations=99999999999", "ninetka", r"simulations=9{11}: expected .* and at most 1048576"),
+        network_param(
             "net:simulations=8,playouts=99999999999", "ninetka", r"playouts=9{11}: expected .* at most 16777216"
         ),
-        of_network("net:simulations=1000000", "ninetka", r"=1000000: with 256 playouts each in one tree, expected"),
-        of_network("net:threads=" + "9" * 30, "ninetka", r"threads=9{30}: expected"),
+        network_param("net:simulations=1000000", "ninetka", r"=1000000: with 256 playouts each in one tree, expected"),
+        network_param("net:threads=" + "9" * 30, "ninetka", r"threads=9{30}: expected"),
     ],
 )
-def test_a_wrong_game_or_text_is_named(spec, game, message):
+def test_error_names_the_wrong_game_or_option(spec, game, message):
     with pytest.raises(ValueError, match=message) as caught:
         make_agent(spec, game)
     assert len(str(caught.value)) < 500
@@ -191,8 +191,8 @@ def test_a_wrong_game_or_text_is_named(spec, game, message):
 
 
 @pytest.mark.parametrize("spec", [*SPECS, PHASES])
-def test_actions_are_legal_and_the_games_stay_as_they_are(spec):
-    games = np.concatenate([some_games(), must_pass().records])
+def test_actions_are_legal_and_games_are_unchanged(spec):
+    games = np.concatenate([sample_states(), find_forced_pass().records])
     before = games.tobytes()
     actions = make_agent(spec).act(games, np.random.default_rng(0))
     assert (actions.shape, actions.dtype) == (games.shape, np.int64)
@@ -203,19 +203,19 @@ def test_actions_are_legal_and_the_games_stay_as_they_are(spec):
 
 @pytest.mark.parametrize("spec", [*SPECS, PHASES])
 def test_the_same_generator_gives_the_same_actions(spec):
-    games, agent = some_games(100), make_agent(spec)
+    games, agent = sample_states(100), make_agent(spec)
     first, again, other = (agent.act(games, np.random.default_rng(seed)).tolist() for seed in (1, 1, 2))
     assert first == again
     assert first != other
     rng = np.random.default_rng(1)
     assert agent.act(games, rng).tolist() == first
-    assert agent.act(games, rng).tolist() != first  # the generator has moved on
+    assert agent.act(games, rng).tolist() != first  # the state of the generator has advanced
 
 
 @compiled
 @pytest.mark.parametrize("spec", SPECS[1:])
 def test_the_number_of_threads_changes_nothing(spec):
-    games = some_games()
+    games = sample_states()
     one, *more = (make_agent(f"{spec},threads={threads}") for threads in (1, 2, 2, 0))
     for seed in range(5):
         expected = one.act(games, np.random.default_rng(seed)).tolist()
@@ -224,11 +224,11 @@ def test_the_number_of_threads_changes_nothing(spec):
 
 
 @pytest.mark.parametrize("spec", [*SPECS, PHASES])
-def test_with_streams_per_game_company_changes_nothing(spec):
-    games, agent = some_games(40), make_agent(spec)
+def test_with_streams_per_game_other_games_change_nothing(spec):
+    games, agent = sample_states(40), make_agent(spec)
     streams = game_streams(games, np.random.default_rng(0))
-    together = agent.act(games, GameRandom(streams.copy())).tolist()
-    alone = [int(agent.act(games[i : i + 1], GameRandom(streams[i : i + 1].copy()))[0]) for i in range(40)]
+    together = agent.act(games, PerGameGenerator(streams.copy())).tolist()
+    alone = [int(agent.act(games[i : i + 1], PerGameGenerator(streams[i : i + 1].copy()))[0]) for i in range(40)]
     assert together == alone
 
 
@@ -242,18 +242,18 @@ def test_each_phase_is_played_by_its_agent():
             return make_agent("random").act(games, rng)
 
     places, moves = Counts(), Counts()
-    ByPhase(places, moves).act(some_games(), np.random.default_rng(0))
+    ByPhase(places, moves).act(sample_states(), np.random.default_rng(0))
     assert (places.phases, moves.phases) == ({Phase.NEUTRAL, Phase.PLACEMENT}, {Phase.MOVEMENT})
 
 
 @pytest.mark.parametrize("spec", [*SPECS, PHASES])
-def test_no_games_are_no_work(spec):
-    assert make_agent(spec).act(np.zeros(0, GAME), np.random.default_rng(0)).shape == (0,)
+def test_zero_games_give_zero_actions(spec):
+    assert make_agent(spec).act(np.zeros(0, STATE_DTYPE), np.random.default_rng(0)).shape == (0,)
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_it_does_not_matter_how_the_records_lie_in_memory(spec):
-    games, agent = some_games(20), make_agent(spec)
+def test_memory_layout_of_states_does_not_matter(spec):
+    games, agent = sample_states(20), make_agent(spec)
     expected = agent.act(games, np.random.default_rng(0)).tolist()
     locked = games.copy()
     locked.flags.writeable = False
@@ -261,8 +261,8 @@ def test_it_does_not_matter_how_the_records_lie_in_memory(spec):
         assert agent.act(same, np.random.default_rng(0)).tolist() == expected
 
 
-def test_streams_are_as_many_as_games_and_all_different():
-    games = np.zeros(1000, GAME)
+def test_game_streams_are_distinct():
+    games = np.zeros(1000, STATE_DTYPE)
     rng = np.random.default_rng(0)
     streams = np.concatenate([game_streams(games, rng), game_streams(games, rng)])
     assert streams.dtype == np.uint64
@@ -281,7 +281,7 @@ KERNELS = [
 
 
 @compiled
-def test_every_entry_is_compiled_once():
+def test_every_kernel_is_compiled_once():
     def use_all(games):
         for spec in [*SPECS, "maxn", "mcts:simulations=3,exploration=1"]:
             make_agent(spec).act(games, np.random.default_rng(0))
@@ -307,14 +307,14 @@ def test_every_entry_is_compiled_once():
 def test_the_random_agent_is_uniform(num_players, phase):
     game = position_after(Options(num_players), 0, phase, plies=4)
     games = np.repeat(game.records, 200 * len(game.legal_actions()))
-    for rng in (np.random.default_rng(0), GameRandom(game_streams(games, np.random.default_rng(1)))):
+    for rng in (np.random.default_rng(0), PerGameGenerator(game_streams(games, np.random.default_rng(1)))):
         actions = make_agent("random").act(games, rng)
         tried, counts = np.unique(actions, return_counts=True)
         assert tried.tolist() == game.legal_actions().tolist()
         assert chisquare(counts).pvalue > 0.01
 
 
-def test_the_random_agent_draws_each_game_on_its_own():
+def test_the_random_agent_draws_games_independently():
     game = position_after(Options(2), 0, Phase.MOVEMENT, plies=4)
     actions = make_agent("random").act(np.repeat(game.records, 20_000), np.random.default_rng(0))
     legal = game.legal_actions()
@@ -322,7 +322,7 @@ def test_the_random_agent_draws_each_game_on_its_own():
     assert chisquare(np.bincount(pairs, minlength=len(legal) ** 2)).pvalue > 0.01
 
 
-def test_the_usual_playouts_of_a_network_fit_in_one_tree():
+def test_default_playouts_of_a_network_fit_in_one_tree():
     pytest.importorskip("torch")
     for game in ("go", "kropki"):
         make_agent("net:simulations=200000,threads=1", game)

@@ -1,4 +1,4 @@
-"""Test guided search against exact solutions, its use of the network, and its batches."""
+"""Test guided search: strength against exact solutions, use of the network, and batches."""
 
 from __future__ import annotations
 
@@ -32,8 +32,11 @@ def make_search(simulations=4, playouts=8, **options) -> GuidedSearch:
     return GuidedSearch(network_evaluate(untrained()), simulations, playouts, **options)
 
 
-def advice_of(game: Game, share: float, value: float):
-    """Return an evaluation function with policy `share` for one action and the mover's `value`; and the action."""
+def policy_on_one_action(game: Game, share: float, value: float):
+    """Return an evaluation function and an action.
+
+    The function gives the action the probability `share`, and the mover the value `value`.
+    """
     legal = game.legal_actions()
     chosen = int(legal[len(legal) // 2])
 
@@ -60,7 +63,7 @@ def test_an_untrained_network_finds_the_slides_that_win(players):
         assert action in ending.best
 
 
-def test_whatever_the_budget_proofs_only_help():
+def test_proofs_help_with_any_budget():
     games = two_player_endings(8)
     for exact in (1, 20, 10_000):
         actions = make_search(8, 8, exact=exact).run(games, np.random.default_rng(0)).actions
@@ -72,7 +75,7 @@ def test_whatever_the_budget_proofs_only_help():
             assert actions[index] in legal
 
 
-def test_noise_does_not_play_what_is_proven_to_lose():
+def test_noise_does_not_select_actions_that_are_proven_to_lose():
     games, found = two_player_endings(8), 0
     for seed in range(8):
         actions = make_search(16, 32, exact=10_000, gumbel_scale=3.0).run(games, np.random.default_rng(seed)).actions
@@ -85,9 +88,9 @@ def test_noise_does_not_play_what_is_proven_to_lose():
     assert found > 8
 
 
-def test_where_all_that_was_tried_loses_something_else_is_played():
+def test_an_untried_action_is_played_if_all_tried_ones_lose():
     """With two playouts, two actions are tried."""
-    games, legal = two_player_endings(8), 0
+    games, found = two_player_endings(8), 0
     for seed in range(20):
         for scale in (0.0, 1.0):
             search = make_search(1, 2, exact=10_000, gumbel_scale=scale)
@@ -100,8 +103,8 @@ def test_where_all_that_was_tried_loses_something_else_is_played():
                 assert action in truth
                 if all(truth[one] != game.to_move for one in tried) and len(tried) < len(truth):
                     assert action not in tried
-                    legal += 1
-    assert legal > 20
+                    found += 1
+    assert found > 20
 
 
 def test_proofs_are_for_two_players():
@@ -116,27 +119,27 @@ def test_proofs_are_for_two_players():
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_the_policy_is_followed_where_nothing_else_is_known(players):
     game = random_position(Options(players), 5, 12)
-    evaluate, chosen = advice_of(game, 0.9, 1 / players)
+    evaluate, chosen = policy_on_one_action(game, 0.9, 1 / players)
     result = GuidedSearch(evaluate, 1, 12).run(game.records, np.random.default_rng(0))
     assert result.actions[0] == chosen
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_values_count_like_playouts_for_the_seat_that_they_mean(players):
+def test_values_count_like_playouts_for_the_right_seat(players):
     """The network predicts a win after one slide, a loss after the others, and equal values elsewhere."""
     game = position_after(Options(players), 3, Phase.MOVEMENT, 2)
     legal, seat = game.legal_actions().tolist(), game.to_move
-    wanted, sees = legal[-1], {}
+    wanted, predicted_winner = legal[-1], {}
     for action in legal:
         child = game.copy()
         child.play(action)
-        sees[child.records.tobytes()] = seat if action == wanted else (seat + 1) % players
+        predicted_winner[child.records.tobytes()] = seat if action == wanted else (seat + 1) % players
 
     def evaluate(games):
         values = np.tile((np.arange(4) < players).astype(np.float32) / players, (len(games), 1))
         for row, record in enumerate(games):
-            if record.tobytes() in sees:
-                values[row] = np.arange(4) == (sees[record.tobytes()] - record.to_move) % players
+            if record.tobytes() in predicted_winner:
+                values[row] = np.arange(4) == (predicted_winner[record.tobytes()] - record.to_move) % players
         return np.full((len(games), 122), -3, np.float32), values
 
     result = GuidedSearch(evaluate, 2 * len(legal), 4).run(game.records, np.random.default_rng(0))
@@ -157,28 +160,28 @@ def test_values_are_reported_by_absolute_seat(players, winner):
     assert values[winner] >= 4 * VIRTUAL_VISITS / (4 * VIRTUAL_VISITS + 4 * 2)
 
 
-def test_each_position_is_asked_about_once_and_all_playouts_count():
+def test_each_position_is_evaluated_once_and_all_playouts_count():
     games, asked = mixed_games(), []
 
-    def listen(positions):
+    def evaluate(positions):
         asked.extend(record.tobytes() for record in positions)
         return network_evaluate(untrained())(positions)
 
     before = games.tobytes()
-    result = GuidedSearch(listen, 6, 10).run(games, np.random.default_rng(0))
+    result = GuidedSearch(evaluate, 6, 10).run(games, np.random.default_rng(0))
     assert games.tobytes() == before
     for index in range(len(games)):
         game = Game(games[index : index + 1])
         assert set(result.visits[index].nonzero()[0]) <= set(game.legal_actions())
-        advised, rest = divmod(int(result.visits[index].sum()) - 60, VIRTUAL_VISITS)
+        evaluated, rest = divmod(int(result.visits[index].sum()) - 60, VIRTUAL_VISITS)
         assert rest == 0
-        assert 0 <= advised <= 6
+        assert 0 <= evaluated <= 6
         assert result.actions[index] in game.legal_actions()
     assert len(asked) <= 6 * len(games)
     assert set(asked) >= {record.tobytes() for record in games if record.auto_pass}
     asked.clear()
     one = position_after(Options(3), 1, Phase.MOVEMENT, 0)
-    GuidedSearch(listen, 12, 16).run(one.records, np.random.default_rng(0))
+    GuidedSearch(evaluate, 12, 16).run(one.records, np.random.default_rng(0))
     assert len(asked) == len(set(asked)) == 12
 
 
@@ -201,7 +204,7 @@ def test_a_batch_is_searched_like_each_game_alone():
 def test_threads_and_memory_change_nothing(monkeypatch):
     games = mixed_games()
     one, two = (make_search(threads=threads, exact=5).run(games, np.random.default_rng(3)) for threads in (1, 2))
-    monkeypatch.setattr(guided, "MEMORY", 1)
+    monkeypatch.setattr(guided, "MAX_TREE_BYTES", 1)
     parts = make_search(exact=5).run(games, np.random.default_rng(3))
     for other in (two, parts):
         assert (one.actions == other.actions).all()
@@ -216,14 +219,14 @@ def test_noise_draws_by_visits():
     drawn = np.bincount(result.actions, minlength=122) / len(games)
     expected = (result.visits / result.visits.sum(1, keepdims=True)).mean(0)
     np.testing.assert_allclose(drawn, expected, atol=0.04)
-    still = make_search(2, 20).run(games[:50], np.random.default_rng(1))
-    assert (still.visits[np.arange(50), still.actions] == still.visits.max(1)).all()
+    noiseless = make_search(2, 20).run(games[:50], np.random.default_rng(1))
+    assert (noiseless.visits[np.arange(50), noiseless.actions] == noiseless.visits.max(1)).all()
 
 
 @pytest.mark.parametrize(
     "options", [{"simulations": 0}, {"playouts": 0}, {"playouts": 1 << 23}, {"exact": -1}, {"gumbel_scale": -1}]
 )
-def test_wrong_options_are_named(options):
+def test_error_names_the_wrong_option(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         make_search(**options)
 

@@ -1,4 +1,4 @@
-"""Test Gumbel search against exact solutions, and its batches, noise and legality."""
+"""Test Gumbel search: strength against exact solutions, batches, noise and legality."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import torch
 from ninetka.brute import winners_of_moves
 from ninetka.positions import Options, position_after, random_position, random_positions
 
-from ninetka_agents.agent import GameRandom, game_streams
+from ninetka_agents.agent import PerGameGenerator, game_streams
 from ninetka_agents.net_agent import NetAgent, SearchSettings, network_evaluate
 from ninetka_agents.ninetka.force import can_force_win
 from ninetka_agents.ninetka.network import Network, NetworkConfig
-from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_agents.search.gumbel import GumbelOptions, GumbelSearch
 from ninetka_agents.search.selection import halving_schedule
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase
+from ninetka_env.games.ninetka.rules import MOVEMENT, STATE_DTYPE, Phase
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -37,17 +37,17 @@ def untrained() -> Network:
 
 
 def make_search(simulations=SIMULATIONS, threads=1, playouts=0, **options) -> GumbelSearch:
-    options = SearchOptions(simulations, playouts=playouts, **options)
+    options = GumbelOptions(simulations, playouts=playouts, **options)
     return GumbelSearch(network_evaluate(untrained()), options, threads)
 
 
-def records_of(games: list[Game]) -> Records:
+def records_of(games: list[Game]) -> StateArray:
     return np.concatenate([game.records for game in games])
 
 
 @functools.cache
-def mixed_games() -> Records:
-    """Return positions of all phases and numbers of players, with and without automatic passes, none of them over."""
+def mixed_games() -> StateArray:
+    """Return unfinished positions of all phases and numbers of players, with and without automatic passes."""
     plies = [0, 3, 8, 9, 10, 11, 20, 44, 45, 55, 60]
     games = [
         random_position(Options(players, auto_pass=auto_pass), 7 * ply + players, ply)
@@ -65,7 +65,7 @@ def forced_pass() -> Game:
             game = random_position(Options(3, auto_pass=False), seed, plies)
             if game.legal_actions().tolist() == [PASS]:
                 return game
-    raise AssertionError("none found")
+    raise AssertionError("no forced pass found")
 
 
 # Exact solutions by outcome
@@ -78,7 +78,7 @@ def after(game: Game, action: int) -> Game:
 
 
 def winners(game: Game) -> frozenset[int]:
-    """Return the possible winners if every seat plays to win, and seats that cannot win play anything."""
+    """Return the possible winners. A seat that can force a win does so; all other seats may play any action."""
     if game.is_over:
         return frozenset([game.winner()])
     children = [winners(after(game, int(action))) for action in game.legal_actions()]
@@ -86,11 +86,14 @@ def winners(game: Game) -> frozenset[int]:
     return sure if sure in children else frozenset().union(*children)
 
 
-def flipped(game: Game) -> int:
-    """Return the value of a search that wrongly negates one value at each ply: 1 if the seat to move wins."""
+def negamax_value(game: Game) -> int:
+    """Return 1 if negamax expects the seat to move to win, otherwise -1.
+
+    Negamax is wrong for 9tka: a seat may move twice in a row, and there may be more than two seats.
+    """
     if game.is_over:
         return 1 if game.winner() == game.to_move else -1
-    return max(-flipped(after(game, int(action))) for action in game.legal_actions())
+    return max(-negamax_value(after(game, int(action))) for action in game.legal_actions())
 
 
 class Ending(NamedTuple):
@@ -98,25 +101,26 @@ class Ending(NamedTuple):
 
     game: Game
     best: list[int]
-    moves_twice: bool  # after each of the best, the same seat moves again
-    fools_flipping: bool  # negating one value at each ply prefers a losing action
+    moves_twice: bool  # after each action in `best`, the same seat moves again
+    misleads_negamax: bool  # `negamax_value` prefers a losing action
 
 
 def solve(game: Game) -> Ending | None:
+    """Return the position as an `Ending`; None if its actions are not divided into winning and losing ones."""
     actions, seat = game.legal_actions().tolist(), game.to_move
     outcomes = [winners(after(game, action)) for action in actions]
     best = [action for action, outcome in zip(actions, outcomes, strict=True) if outcome == {seat}]
     if not best or sum(seat in outcome for outcome in outcomes) != len(best) or len(best) == len(actions):
         return None
     nexts = [after(game, action) for action in best]
-    beliefs = {action: -flipped(after(game, action)) for action in actions}
-    fooled = max(beliefs.values()) > max(beliefs[action] for action in best)
-    return Ending(game, best, all(not one.is_over and one.to_move == seat for one in nexts), fooled)
+    negamax = {action: -negamax_value(after(game, action)) for action in actions}
+    misleads = max(negamax.values()) > max(negamax[action] for action in best)
+    return Ending(game, best, all(not one.is_over and one.to_move == seat for one in nexts), misleads)
 
 
 @functools.cache
 def ending_of(players: int, seed: int, stones: int) -> Ending | None:
-    """Solve the first position of a random game with at most `stones` movable stones."""
+    """Solve the first position of a random game with at most `stones` movable stones; return None as `solve` does."""
     for game in random_positions(Options(players), seed):
         if game.phase == Phase.MOVEMENT and game.movable().sum() <= stones:
             return None if game.is_over else solve(game.copy())
@@ -128,7 +132,7 @@ ENDINGS = {
     3: [(9, 6), (21, 6), (118, 6), (172, 6), (222, 6), (289, 6), (350, 4), (485, 6), (635, 6)],
     4: [(7, 6), (46, 6), (56, 4), (424, 4), (609, 6), (659, 6), (748, 6)],
 }
-"""Random games (seed, stones) by number of players, with an ending in which not all actions win."""
+"""Arguments (seed, stones) of `ending_of` that give an `Ending`, by number of players."""
 
 
 def endings(players: int) -> list[Ending]:
@@ -148,10 +152,10 @@ def test_an_untrained_network_finds_the_slides_that_win(players):
         assert values[ending.game.to_move] > 0.7
 
 
-def test_the_endings_hold_what_makes_them_hard():
+def test_the_endings_include_hard_cases():
     assert any(ending.moves_twice for ending in endings(2))
     for players in (2, 3, 4):
-        assert any(ending.fools_flipping for ending in endings(players))
+        assert any(ending.misleads_negamax for ending in endings(players))
     assert any(ending.moves_twice for ending in endings(3))
 
 
@@ -159,7 +163,7 @@ def test_the_endings_hold_what_makes_them_hard():
 
 
 @functools.cache
-def two_player_endings(stones: int) -> Records:
+def two_player_endings(stones: int) -> StateArray:
     """Return the first positions of random games with at most `stones` movable stones."""
     found = []
     for seed in range(16):
@@ -170,7 +174,7 @@ def two_player_endings(stones: int) -> Records:
     return records_of(found)
 
 
-def test_proofs_tell_who_wins_after_each_slide():
+def test_proofs_find_the_winner_after_each_slide():
     """With one simulation and one successful proof per slide, the result is exact."""
     games, asked = two_player_endings(12), []
 
@@ -178,9 +182,9 @@ def test_proofs_tell_who_wins_after_each_slide():
         asked.append(len(positions))
         return network_evaluate(untrained())(positions)
 
-    options = SearchOptions(18, considered=18, gumbel_scale=0, playouts=0, exact=10_000)
+    options = GumbelOptions(18, considered=18, gumbel_scale=0, playouts=0, exact=10_000)
     result = GumbelSearch(count, options).run(games, np.random.default_rng(0))
-    assert asked == [len(games)]  # the roots, but no leaf
+    assert asked == [len(games)]  # the roots are evaluated, but no leaf
     for index in range(len(games)):
         game = Game(games[index : index + 1])
         legal = game.legal_actions()
@@ -192,7 +196,7 @@ def test_proofs_tell_who_wins_after_each_slide():
             assert result.values[index, truth[0]] == pytest.approx(1)
 
 
-def test_whatever_the_budget_proofs_only_help():
+def test_proofs_help_with_any_budget():
     games = two_player_endings(8)
     for exact in (1, 20):
         result = make_search(64, gumbel_scale=0, exact=exact).run(games, np.random.default_rng(0))
@@ -207,20 +211,20 @@ def test_proofs_depend_on_nothing_but_the_game():
     games = records_of([position_after(Options(2), seed, Phase.MOVEMENT, 8) for seed in range(20)])
     search = make_search(exact=20)
     streams = game_streams(games, np.random.default_rng(0))
-    one = search.run(games, GameRandom(streams.copy()))
-    two = make_search(threads=2, exact=20).run(games, GameRandom(streams.copy()))
+    one = search.run(games, PerGameGenerator(streams.copy()))
+    two = make_search(threads=2, exact=20).run(games, PerGameGenerator(streams.copy()))
     assert all((first == second).all() for first, second in zip(one, two, strict=True))
-    plain = make_search().run(games, GameRandom(streams.copy()))
+    plain = make_search().run(games, PerGameGenerator(streams.copy()))
     assert (one.values != plain.values).any()
     for i in (0, 7, 19):
-        alone = search.run(games[i : i + 1], GameRandom(streams[i : i + 1].copy()))
+        alone = search.run(games[i : i + 1], PerGameGenerator(streams[i : i + 1].copy()))
         assert (alone.visits[0] == one.visits[i]).all()
     more = games_of_more_players()
     exact, plain = (make_search(exact=nodes).run(more, np.random.default_rng(0)) for nodes in (20, 0))
     assert all((first == second).all() for first, second in zip(exact, plain, strict=True))
 
 
-def games_of_more_players() -> Records:
+def games_of_more_players() -> StateArray:
     games = mixed_games()
     return games[games["num_players"] > 2]
 
@@ -257,10 +261,10 @@ def test_types_and_shapes():
         "visits": ((3, 122), np.int64),
         "prior": ((3, 122), np.float32),
     }
-    assert make_search(4).run(np.zeros(0, GAME), np.random.default_rng(0)).actions.shape == (0,)
+    assert make_search(4).run(np.zeros(0, STATE_DTYPE), np.random.default_rng(0)).actions.shape == (0,)
 
 
-def test_the_prior_and_the_values_by_seat_are_the_networks():
+def test_the_prior_is_the_policy_of_the_network():
     games = mixed_games()
     logits, values = network_evaluate(untrained())(games)
     result = make_search(1, gumbel_scale=0).run(games, np.random.default_rng(0))
@@ -271,7 +275,7 @@ def test_the_prior_and_the_values_by_seat_are_the_networks():
     assert result.actions[0] == favourite  # without noise, the first simulation goes to the most probable action
 
 
-def test_values_are_turned_from_relative_to_absolute_seats():
+def test_values_are_reported_by_absolute_seat():
     def evaluate(games):  # win probabilities of the absolute seats are 1/6, 2/6, 3/6
         seats = (games["to_move"][:, None].astype(int) + np.arange(4)) % 3
         values = np.where(np.arange(4) < 3, (seats + 1) / 6, 0)
@@ -279,7 +283,7 @@ def test_values_are_turned_from_relative_to_absolute_seats():
 
     games = records_of([position_after(Options(3), 5, Phase.PLACEMENT, plies) for plies in range(3)])
     assert games["to_move"].tolist() == [0, 1, 2]
-    result = GumbelSearch(evaluate, SearchOptions(40, playouts=0)).run(games, np.random.default_rng(0))
+    result = GumbelSearch(evaluate, GumbelOptions(40, playouts=0)).run(games, np.random.default_rng(0))
     np.testing.assert_allclose(result.values, np.tile([1 / 6, 2 / 6, 3 / 6, 0], (3, 1)), atol=1e-6)
 
 
@@ -300,12 +304,12 @@ def test_a_forced_pass_is_searched_through():
 
 
 def searched_together_and_alone(search):
-    """Return the results of `mixed_games` in one batch, and of each game alone with the same random stream."""
+    """Search `mixed_games` in one batch, and each game alone with the same random stream; return both results."""
     games = mixed_games()
     streams = game_streams(games, np.random.default_rng(0))
     parts = [slice(i, i + 1) for i in range(len(games))]
-    together = search.run(games, GameRandom(streams.copy()))
-    return together, [search.run(games[part], GameRandom(streams[part].copy())) for part in parts]
+    together = search.run(games, PerGameGenerator(streams.copy()))
+    return together, [search.run(games[part], PerGameGenerator(streams[part].copy())) for part in parts]
 
 
 def test_a_batch_is_searched_like_each_game_alone():
@@ -324,19 +328,19 @@ def test_threads_change_nothing():
         assert (first == second).all()
 
 
-def test_chance_comes_from_the_generator_alone():
+def test_randomness_comes_only_from_the_generator():
     games, search = mixed_games(), make_search()
     first, again, other = (search.run(games, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert all((one == two).all() for one, two in zip(first, again, strict=True))
     assert (first.visits != other.visits).any()
-    still = make_search(gumbel_scale=0)
+    noiseless = make_search(gumbel_scale=0)
     rng = np.random.default_rng(1)
-    assert (still.run(games, rng).visits == still.run(games, np.random.default_rng(2)).visits).all()
+    assert (noiseless.run(games, rng).visits == noiseless.run(games, np.random.default_rng(2)).visits).all()
     assert rng.random() == np.random.default_rng(1).random()
 
 
 def wins_at_random(game: Game, playouts: int) -> np.ndarray:
-    """Return (4,) each seat's share of wins in random playouts."""
+    """Return each seat's share of wins in random playouts, (4,)."""
     rng, wins = np.random.default_rng(0), np.zeros(4)
     for _ in range(playouts):
         playing = game.copy()
@@ -361,14 +365,14 @@ def only_move_before_a_forced_win(players: int) -> tuple[Game, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_playouts_read_ahead_and_have_their_share_of_a_value(players):
+def test_playouts_are_mixed_into_the_value(players):
     game, winner = only_move_before_a_forced_win(players)
 
     def surely_the_mover(games):
         return np.full((len(games), 122), -3, np.float32), np.tile(np.float32([1, 0, 0, 0]), (len(games), 1))
 
     def values(share):
-        options = SearchOptions(1, playouts=4000, playout_share=share)
+        options = GumbelOptions(1, playouts=4000, playout_share=share)
         return GumbelSearch(surely_the_mover, options).run(game.records, np.random.default_rng(0)).values[0]
 
     assert values(1.0)[winner] > 0.9
@@ -414,9 +418,9 @@ def test_few_actions_are_considered():
         {"playout_share": 1.5},
     ],
 )
-def test_wrong_options_are_named(options):
+def test_error_names_the_wrong_option(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))}="):
-        SearchOptions(**options)
+        GumbelOptions(**options)
 
 
 # The agent `net`
@@ -434,7 +438,7 @@ def test_the_agent_searches_without_noise():
         NetAgent(untrained(), SearchSettings(simulations=-1))
 
 
-def test_the_agent_proves_if_it_searches():
+def test_net_agent_uses_proofs_in_its_search():
     games = two_player_endings(12)
     agent = NetAgent(untrained(), SearchSettings(simulations=SIMULATIONS, playouts=0, exact=50))
     result = make_search(gumbel_scale=0, exact=50).run(games, np.random.default_rng(1))
@@ -443,13 +447,13 @@ def test_the_agent_proves_if_it_searches():
         NetAgent(untrained(), SearchSettings(exact=50))
 
 
-@pytest.mark.parametrize(("playouts", "usual"), [(4, 200), (0, 0)])
-def test_the_agent_proves_with_playouts_unless_told(playouts, usual):
+@pytest.mark.parametrize(("playouts", "default"), [(4, 200), (0, 0)])
+def test_net_agent_uses_proofs_with_playouts_by_default(playouts, default):
     games = two_player_endings(24)
 
     def actions(**exact):
         agent = NetAgent(untrained(), SearchSettings(simulations=SIMULATIONS, playouts=playouts, **exact))
         return agent.act(games, np.random.default_rng(1)).tolist()
 
-    assert actions() == actions(exact=usual)
-    assert actions() != actions(exact=200 - usual)
+    assert actions() == actions(exact=default)
+    assert actions() != actions(exact=200 - default)

@@ -14,16 +14,16 @@ from ninetka_agents import make_agent
 from ninetka_agents.agent import game_streams
 from ninetka_agents.search import mcts, rave
 from ninetka_agents.search.rave import RaveTree, search
-from ninetka_agents.search.rave_tree import Rules
+from ninetka_agents.search.rave_tree import RaveOptions
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import load_variant
 
-RULES = Rules(equivalence=1000.0, exploration=0.2, heavy=False, local=False)
+RULES = RaveOptions(equivalence=1000.0, exploration=0.2, heavy=False, local=False)
 
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="too slow without compiled code")
 
 
-def start(spec, plies=0, seed=0):
+def start_game(spec, plies=0, seed=0):
     """Return a game after a number of random plies."""
     variant, rng = load_variant(spec), np.random.default_rng(seed)
     game = variant.game_class.start(variant, seed)
@@ -37,16 +37,17 @@ def start(spec, plies=0, seed=0):
 
 
 def reference(tree, streams, simulations):
-    """Make simulations one at a time, and compute the expected statistics from the recorded turns.
+    """Run simulations one at a time, and compute the expected statistics from the turns that each one recorded.
 
-    Return visits, wins, AMAF visits and AMAF wins by (path to a node, action at the node).
+    Return a dictionary. A key is (path to a node, action at the node). A value is an array of four numbers: visits,
+    wins, AMAF visits and AMAF wins.
     """
     counted = defaultdict(lambda: np.zeros(4))
     for _ in range(simulations):
-        before = tree.desk.root_wins.sum(axis=0)
+        before = tree.workspace.root_wins.sum(axis=0)
         tree.grow(streams, 0, 1)
-        shares = tree.desk.root_wins.sum(axis=0) - before
-        turns = [(int(turn) % 8, int(turn) // 8) for turn in tree.desk.trace[1 : 1 + tree.desk.trace[0]]]
+        shares = tree.workspace.root_wins.sum(axis=0) - before
+        turns = [(int(turn) % 8, int(turn) // 8) for turn in tree.workspace.trace[1 : 1 + tree.workspace.trace[0]]]
         path, node = [], tree.nodes[0]
         while node["count"] and len(path) < len(turns):
             children = tree.nodes[node["first"] : node["first"] + node["count"]]
@@ -54,50 +55,51 @@ def reference(tree, streams, simulations):
             path.append(turns[len(path)][1])
         for depth in range(len(path)):
             seat, firsts = turns[depth][0], {}
-            for who, action in turns[depth:]:
-                firsts.setdefault(action, who)
+            for mover, action in turns[depth:]:
+                firsts.setdefault(action, mover)
             counted[tuple(path[:depth]), path[depth]] += [1, shares[seat], 0, 0]
-            for action, who in firsts.items():
-                if who == seat:
+            for action, mover in firsts.items():
+                if mover == seat:
                     counted[tuple(path[:depth]), action] += [0, 0, 1, shares[seat]]
     return counted
 
 
-def held(tree, index=0, path=()):
-    """Yield the statistics of a tree's nodes, with the keys of `reference`."""
+def tree_contents(tree, index=0, path=()):
+    """Yield (key, statistics) for each node of a tree, in the form of `reference`."""
     node = tree.nodes[index]
     for child in range(node["first"], node["first"] + node["count"]):
         one = tree.nodes[child]
         yield (path, int(one["action"])), [one["visits"], one["wins"], one["amaf_visits"], one["amaf_wins"]]
-        yield from held(tree, child, (*path, int(one["action"])))
+        yield from tree_contents(tree, child, (*path, int(one["action"])))
 
 
 @compiled
 @pytest.mark.parametrize(
     ("spec", "plies"),
     [
-        ("kropki:width=5,height=4,territory=declared", 3),  # a seat that draws moves several times in a row
+        ("kropki:width=5,height=4,territory=declared", 3),  # a seat that draws regions moves several times in a row
         ("kropki:width=4,height=4,territory=immediate", 2),  # many games are drawn
-        ("go:size=5", 6),  # points are played several times
+        ("go:size=5", 6),  # several moves may be played at the same point
         ("ninetka:num_players=3", 50),
     ],
 )
 def test_statistics_are_those_of_a_slow_reference(spec, plies):
-    game = start(spec, plies)
+    game = start_game(spec, plies)
     tree = RaveTree(game.records, 200, RULES)
-    tree.begin(game.records)
+    tree.reset(game.records)
     expected = reference(tree, game_streams(game.records, np.random.default_rng(1)), 200)
-    found = dict(held(tree))
+    found = dict(tree_contents(tree))
     assert max(len(path) for path, _ in found) >= 2
     assert sum(numbers[2] > numbers[0] for numbers in expected.values()) > 20
     for key, numbers in found.items():
         assert numbers == pytest.approx(expected.pop(key, np.zeros(4)), abs=1e-3), key
-    assert not any(numbers[0] for numbers in expected.values())  # the others were illegal at the node
+    # the remaining entries are AMAF statistics of actions that are illegal at the node
+    assert not any(numbers[0] for numbers in expected.values())
 
 
 @pytest.mark.parametrize("spec", ["kropki:width=4,height=4", "ninetka:num_players=4"])
 def test_every_simulation_is_counted_and_shares_sum_to_1(spec):
-    game = start(spec)
+    game = start_game(spec)
     before = game.records.tobytes()
     result = search(game, 40, np.random.default_rng(0))
     tried = result.visits > 0
@@ -109,7 +111,7 @@ def test_every_simulation_is_counted_and_shares_sum_to_1(spec):
 
 def test_a_forced_turn_is_the_action_that_is_searched():
     for seed in range(200):
-        game = start("ninetka:num_players=3,auto_pass=false", 60 + seed % 15, seed)
+        game = start_game("ninetka:num_players=3,auto_pass=false", 60 + seed % 15, seed)
         if not game.is_over and game.legal_actions().tolist() == [game.num_actions - 1]:
             result = search(game, 10, np.random.default_rng(0))
             assert np.flatnonzero(result.visits).tolist() == game.legal_actions().tolist()
@@ -124,11 +126,11 @@ def test_a_forced_turn_is_the_action_that_is_searched():
 
 
 @functools.cache
-def worth(game):
+def minimax_value(game):
     """Return the minimax value for seat 0: 1, 0.5 or 0."""
     if game.is_over:
         return 0.5 if game.winner() == DRAWN else float(game.winner() == 0)
-    values = [worth(after(game, action)) for action in game.legal_actions().tolist()]
+    values = [minimax_value(after(game, action)) for action in game.legal_actions().tolist()]
     return max(values) if game.to_move == 0 else min(values)
 
 
@@ -139,12 +141,12 @@ def after(game, action):
 
 
 def undecided(spec, plies, seeds):
-    """Yield positions after random plies in which not all actions are best, with the best actions."""
+    """Yield (position, best actions) for positions after `plies` random plies in which some action is not best."""
     for seed in range(seeds):
-        game = start(spec, plies, seed)
+        game = start_game(spec, plies, seed)
         if not game.is_over:
-            values = {action: worth(after(game, action)) for action in game.legal_actions().tolist()}
-            best = [action for action, value in values.items() if value == worth(game)]
+            values = {action: minimax_value(after(game, action)) for action in game.legal_actions().tolist()}
+            best = [action for action, value in values.items() if value == minimax_value(game)]
             if len(best) < len(values):
                 yield game, best
 
@@ -170,9 +172,9 @@ def test_it_finds_a_best_action_on_tiny_boards(spec, plies, heavy):
 
 @compiled
 @pytest.mark.parametrize("playouts", ["random", "heavy"])
-def test_on_five_lines_go_opens_in_the_centre(playouts):
+def test_go_on_a_5x5_board_opens_in_the_centre(playouts):
     agent = make_agent(f"mcts:simulations=3000,rave,playouts={playouts}", "go:size=5")
-    game = start("go:size=5")
+    game = start_game("go:size=5")
     assert game.action_name(int(agent.act(game.records, np.random.default_rng(0))[0])) == "C3"
 
 
@@ -180,32 +182,32 @@ def test_on_five_lines_go_opens_in_the_centre(playouts):
 
 
 @pytest.mark.parametrize("spec", ["mcts:seconds=1", "mcts:seconds=1,rave"])
-def test_it_thinks_until_the_clock_says_so(spec, monkeypatch):
+def test_it_respects_the_time_limit(spec, monkeypatch):
     looks = []
     clock = SimpleNamespace(perf_counter=lambda: looks.append(None) or len(looks) * 0.3)
     monkeypatch.setattr(mcts, "time", clock)
-    game = start("kropki:width=4,height=4")
+    game = start_game("kropki:width=4,height=4")
     grown, tree = [], mcts.UctTree if spec == "mcts:seconds=1" else RaveTree
     grow = tree.grow
     monkeypatch.setattr(tree, "grow", lambda self, *rest: grown.append(rest[2]) or grow(self, *rest))
     action = make_agent(spec).act(game.records, np.random.default_rng(0))[0]
     assert game.legal_mask()[action]
-    assert grown == [mcts.CHUNK] * 4
+    assert grown == [mcts.MAX_CHUNK] * 4
 
 
 # Kept trees
 
 
-def test_a_tree_is_full_before_its_counts_stop_to_be_exact(monkeypatch):
-    monkeypatch.setattr(rave, "MOST_SIMULATIONS", 50)
-    game, streams = start("go:size=5"), np.zeros(1, np.uint64)
+def test_a_tree_stops_growing_before_counts_become_inexact(monkeypatch):
+    monkeypatch.setattr(rave, "MAX_SIMULATIONS", 50)
+    game, streams = start_game("go:size=5"), np.zeros(1, np.uint64)
     tree = RaveTree(game.records, 50, RULES)
-    tree.begin(game.records)
+    tree.reset(game.records)
     assert [tree.grow(streams, 0, 20) for _ in range(4)] == [True, True, False, False]
 
 
 def test_the_tree_is_kept_from_move_to_move():
-    game = start("kropki:width=4,height=4")
+    game = start_game("kropki:width=4,height=4")
     agent = make_agent("mcts:simulations=400,rave,reuse")
     player, rng = agent.start(game), np.random.default_rng(0)
     kept = 0
@@ -223,8 +225,8 @@ def test_the_tree_is_kept_from_move_to_move():
 
 
 def _below_root(player):
-    """Return the statistics of the player's tree by path."""
-    return [((*path, action), numbers) for (path, action), numbers in held(player.tree)]
+    """Return (path from the root, statistics) for each node below the root of the player's tree."""
+    return [((*path, action), numbers) for (path, action), numbers in tree_contents(player.tree)]
 
 
 # Specs
@@ -242,16 +244,16 @@ def _below_root(player):
         ("mcts:ravel", r"simulations='ravel' must be a number"),
     ],
 )
-def test_a_wrong_option_is_named(spec, message):
+def test_error_names_the_wrong_option(spec, message):
     with pytest.raises(ValueError, match=message):
         make_agent(spec)
 
 
 def test_seats_that_are_not_in_play_win_nothing():
-    """Also if a game of four players was searched before with the same arrays."""
+    """This also holds if the same arrays were used before for a game of four players."""
     agent = mcts.MctsAgent(50, rave=True, threads=1)
     for seed in range(6):
-        games = np.concatenate([start(f"ninetka:num_players={players}", 20, seed).records for players in (4, 2)])
+        games = np.concatenate([start_game(f"ninetka:num_players={players}", 20, seed).records for players in (4, 2)])
         values = agent.run(games, np.random.default_rng(seed)).values
         np.testing.assert_allclose(values.sum(1), 1, atol=1e-5)
         assert not values[1, 2:].any()

@@ -41,16 +41,16 @@ def most_visited(game, result):
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_expected_lines_can_be_played_through_all_phases(players):
-    """The same choice means different actions in different phases."""
+def test_variations_can_be_played_through_all_phases(players):
+    """A variation has actions. The tree stores choices: one choice represents different actions in different phases."""
     game = position_after(Options(players), 3, Phase.NEUTRAL, 7)
     tree = MctsAgent().make_tree(game.records, 5000)
-    tree.begin(game.records)
+    tree.reset(game.records)
     tree.grow(game_streams(game.records, np.random.default_rng(0)), 0, 5000)
     phases = set()
     for candidate in find_candidates(tree):
         after = game.copy()
-        for action in candidate.line:
+        for action in candidate.variation:
             after.play(action)
             phases.add(after.phase)
     assert len(phases) > 1
@@ -112,7 +112,7 @@ def test_a_search_is_repeated_by_its_seed():
 def test_wins_are_the_winners_where_every_action_ends_the_game():
     found = 0
     for seed in range(60):
-        for game in endings(2 + seed % 3, seed, most=3):
+        for game in endings(2 + seed % 3, seed, max_movable=3):
             children = {action: after(game, action) for action in game.legal_actions().tolist()}
             if all(child.is_over for child in children.values()):
                 found += 1
@@ -142,16 +142,16 @@ def after(game, action):
     return child
 
 
-def endings(num_players, seed, most):
-    """Yield the positions of a random game with at most `most` movable stones; none is over."""
+def endings(num_players, seed, max_movable):
+    """Yield the unfinished positions of a random game with at most `max_movable` movable stones in phase MOVEMENT."""
     for game in random_positions(Options(num_players), seed):
-        if game.phase == Phase.MOVEMENT and 0 < game.movable().sum() <= most:
+        if game.phase == Phase.MOVEMENT and 0 < game.movable().sum() <= max_movable:
             yield game.copy()
 
 
 @functools.cache
 def winners(game):
-    """Return the possible winners if every seat plays to win, and seats that cannot win play anything."""
+    """Return the possible winners. A seat that can force a win does so; all other seats may play any action."""
     if game.is_over:
         return frozenset([game.winner()])
     children = [winners(after(game, action)) for action in game.legal_actions().tolist()]
@@ -161,7 +161,7 @@ def winners(game):
 
 
 def winning_actions(game):
-    """Return the actions that certainly win, if some others certainly lose; otherwise none."""
+    """Return the actions that certainly win if some other action certainly loses, otherwise an empty list."""
     seen = {action: winners(after(game, action)) for action in game.legal_actions().tolist()}
     wins = [action for action, seats in seen.items() if seats == {game.to_move}]
     loses = any(game.to_move not in seats for seats in seen.values())
@@ -177,18 +177,21 @@ def assert_found(game, wins):
 def test_it_finds_the_winning_actions_of_endings(num_players):
     found = 0
     for seed in range(60):
-        for game in endings(num_players, seed, most=9):
+        for game in endings(num_players, seed, max_movable=9):
             if wins := winning_actions(game):
                 found += 1
                 assert_found(game, wins)
     assert found >= 8
 
 
-def sign_flipped(game):
-    """Return the value of a search that wrongly negates one value at each ply: 1 if the seat to move wins."""
+def negamax_value(game):
+    """Return 1 if negamax expects the seat to move to win, otherwise -1.
+
+    Negamax is wrong for 9tka: a seat may move twice in a row, and there may be more than two seats.
+    """
     if game.is_over:
         return 1 if game.winner() == game.to_move else -1
-    return max(-sign_flipped(after(game, action)) for action in game.legal_actions().tolist())
+    return max(-negamax_value(after(game, action)) for action in game.legal_actions().tolist())
 
 
 TWICE = {
@@ -232,7 +235,7 @@ TWICE = {
 .3.4.....4.
 """,
 }
-"""Endings in which a winning action leaves the next seats without a slide, so the same seat moves again."""
+"""Endings by number of players. A winning action leaves the next seats without a slide, so its seat moves again."""
 ONCE = """
 ....2......
 321..3.....
@@ -257,11 +260,11 @@ ONCE = """
         (3, 2, ONCE, [54, 115]),
     ],
 )
-def test_it_wins_where_flipping_signs_would_lose(num_players, to_move, picture, wins):
+def test_it_wins_where_negamax_would_lose(num_players, to_move, picture, wins):
     game = Options(num_players).from_board(board_of(picture), to_move)
     assert winning_actions(game) == wins
     assert any(after(game, action).to_move == to_move for action in wins) == (picture != ONCE)
-    flipped = {action: -sign_flipped(after(game, action)) for action in game.legal_actions().tolist()}
+    flipped = {action: -negamax_value(after(game, action)) for action in game.legal_actions().tolist()}
     assert not {action for action in flipped if flipped[action] == max(flipped.values())} & set(wins)
     assert_found(game, wins)
 
@@ -269,7 +272,7 @@ def test_it_wins_where_flipping_signs_would_lose(num_players, to_move, picture, 
 @compiled
 @pytest.mark.parametrize(("num_players", "at_least"), [(2, 22), (3, 18), (4, 16)])
 def test_it_beats_random_play(num_players, at_least):
-    """Play 24 games, with each seat equally often."""
+    """Play 24 games; the searching agent has each seat equally often."""
     envs = ninetka_v0.vector_env(24, num_players)
     envs.reset(seed=0)
     seats, rng = np.arange(24) % num_players, np.random.default_rng(0)
@@ -289,11 +292,11 @@ def test_it_beats_random_play(num_players, at_least):
 # Proofs
 
 
-def two_player_endings(most=12):
+def two_player_endings(max_movable=12):
     for seed in range(40):
         auto_pass = bool(seed % 2)
         for game in random_positions(Options(2, auto_pass=auto_pass), seed):
-            if game.phase == Phase.MOVEMENT and 0 < game.movable().sum() <= most:
+            if game.phase == Phase.MOVEMENT and 0 < game.movable().sum() <= max_movable:
                 yield game.copy()
                 break
     yield Options(2).from_board(board_of(TWICE[2]), 1)
@@ -301,7 +304,7 @@ def two_player_endings(most=12):
 
 @compiled
 @pytest.mark.parametrize("exact", [1, 100])
-def test_what_a_search_proves_is_what_plain_search_finds(exact):
+def test_proofs_agree_with_exhaustive_search(exact):
     proven = guessed = 0
     for game in two_player_endings():
         legal = game.legal_actions()
@@ -321,7 +324,7 @@ def test_what_a_search_proves_is_what_plain_search_finds(exact):
 
 @compiled
 def test_a_proof_ends_the_search_and_decides_the_move():
-    """A slide that is proven to win is played even if others have more visits; one proven to lose is not."""
+    """A slide that is proven to win is played even if other slides have more visits. A proven loss is avoided."""
     against_visits = 0
     for game in two_player_endings():
         result = search(game, 300, np.random.default_rng(0), exact=1)
@@ -339,9 +342,9 @@ def test_a_proof_ends_the_search_and_decides_the_move():
 
 
 @compiled
-def test_by_the_clock_a_lost_position_has_a_move_however_late_it_is_known_to_be_lost():
+def test_a_timed_search_has_a_move_in_a_lost_position():
     agent, found = MctsAgent(seconds=1e-6, exact=10_000, threads=1), 0
-    for game in two_player_endings(most=6):
+    for game in two_player_endings(max_movable=6):
         legal = game.legal_actions()
         found += game.to_move not in winners_of_moves(game.records, legal)
         result = agent.run(game.records, np.random.default_rng(0))
@@ -352,9 +355,9 @@ def test_by_the_clock_a_lost_position_has_a_move_however_late_it_is_known_to_be_
 
 @compiled
 def test_a_lost_position_is_played_as_without_proofs():
-    """All slides are equal by proof, so the visits of a search without proofs decide."""
+    """All slides are proven to lose, so the visits decide, as in a search without proofs."""
     found = 0
-    for game in two_player_endings(most=8):
+    for game in two_player_endings(max_movable=8):
         truth = winners_of_moves(game.records, game.legal_actions())
         if game.to_move not in truth and len(truth) > 2 and PASS not in game.legal_actions():
             found += 1
@@ -365,7 +368,7 @@ def test_a_lost_position_is_played_as_without_proofs():
 
 
 @pytest.mark.parametrize("num_players", [3, 4])
-def test_of_more_players_nothing_is_proven(num_players):
+def test_nothing_is_proven_with_more_players(num_players):
     game = position_after(Options(num_players), 0, Phase.MOVEMENT, 20)
     plain, exact = (search(game, 100, np.random.default_rng(0), exact=exact) for exact in (0, 50))
     assert plain.visits.tolist() == exact.visits.tolist()
@@ -398,7 +401,7 @@ def test_exploration_is_a_finite_number_of_at_least_0(exploration):
 
 
 @pytest.mark.parametrize("exact", [-1, 1.5, True, None])
-def test_nodes_of_proofs_are_counted(exact):
+def test_exact_is_an_integer_of_at_least_0(exact):
     with pytest.raises(ValueError, match=r"exact=.*at least 0"):
         MctsAgent(exact=exact)
     with pytest.raises(ValueError, match=r"exact=.*at least 0"):
@@ -406,6 +409,6 @@ def test_nodes_of_proofs_are_counted(exact):
 
 
 @pytest.mark.parametrize("threads", [-1, 1.5, True, None])
-def test_threads_are_counted(threads):
+def test_threads_is_an_integer_of_at_least_0(threads):
     with pytest.raises(ValueError, match=r"threads=.*at least 0"):
         MctsAgent(threads=threads)

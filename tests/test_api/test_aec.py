@@ -1,4 +1,4 @@
-"""Tests of the PettingZoo environment: PettingZoo's own tests, and tests of what they do not cover."""
+"""Tests of the PettingZoo environment: PettingZoo's own tests, and tests of all that PettingZoo does not test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ninetka.positions import ALL_OPTIONS, Options, observe
 from pettingzoo.test import api_test, render_test, seed_test
 
 from ninetka_env import go_v0, ninetka_v0
-from ninetka_env.api import screen
+from ninetka_env.api import rendering
 from ninetka_env.api.aec import GameAEC
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, PASS
@@ -28,7 +28,7 @@ from ninetka_env.games.ninetka.observation import SHAPE
 
 MAKERS = [ninetka_v0.env, ninetka_v0.raw_env]
 KNOWN_WARNINGS = ("Observation is not a NumPy array", "Observation space for each agent probably should be")
-"""Warnings that `api_test` gives for dict observations unless the environment is on its list."""
+"""Warnings that `api_test` gives for dict observations unless PettingZoo lists the environment by name."""
 
 
 def make_started(make=ninetka_v0.raw_env, seed=0, **options):
@@ -95,13 +95,13 @@ def test_pettingzoo_seed(make, options):
 def test_pettingzoo_render(make, monkeypatch):
     pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr(screen, "Window", functools.partial(screen.Window, fps=1000))
+    monkeypatch.setattr(rendering, "Window", functools.partial(rendering.Window, fps=1000))
     for num_players in (2, 3, 4):
         render_test(lambda render_mode, n=num_players: make(num_players=n, render_mode=render_mode))
 
 
 @pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="this PettingZoo has no registry")
-def test_the_registry_makes_it():
+def test_pettingzoo_make():
     """PettingZoo's registry uses the same name as Gymnasium's."""
     env = pettingzoo.make("aec", "ninetka_env/Ninetka-v0", num_players=3, reward="score")
     assert isinstance(env.unwrapped, GameAEC)
@@ -116,7 +116,7 @@ def test_the_registry_makes_it():
 
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
-def test_what_every_seat_sees_at_every_ply_and_after_the_end(make, options):
+def test_observations_of_all_seats_at_every_ply_and_after_the_end(make, options):
     env = make_started(make, 0, **options._asdict())
     assert_seen(env)
     for _ in play_plies(env, np.random.default_rng(0)):
@@ -201,19 +201,19 @@ def test_rewards_come_once_and_all_agents_end_together(make, reward, options):
 
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_every_agent_leaves_once_with_its_reward(make, num_players):
+def test_every_agent_is_removed_once_with_its_reward(make, num_players):
     env = make_started(make, num_players=num_players)
     play(env, np.random.default_rng(0))
     expected = dict(zip(env.possible_agents, expected_rewards(env.unwrapped.game, "win"), strict=True))
-    left = {}
+    last_rewards = {}
     for agent in env.agent_iter():
         seen, reward, terminated, truncated, info = env.last()
         assert (terminated, truncated, info) == (True, False, {})
         assert env.observation_space(agent).contains(seen)
-        left[agent] = reward
+        last_rewards[agent] = reward
         env.step(None)
         assert agent not in env.agents
-    assert left == pytest.approx(expected)
+    assert last_rewards == pytest.approx(expected)
     assert env.agents == []
     assert env.unwrapped.game.is_over
 
@@ -289,7 +289,7 @@ def test_the_wrapped_environment_ends_with_an_illegal_action(plies, num_players)
 
 @pytest.mark.parametrize("make", [go_v0.env, go_v0.raw_env])
 @pytest.mark.parametrize("seat", [0, 1])
-def test_a_game_that_is_given_up_ends_and_its_winner_is_paid(make, seat):
+def test_resigned_games_end_and_reward_the_winner(make, seat):
     env = make(size=5)
     env.reset(seed=0)
     env.step(0)
@@ -330,7 +330,7 @@ WRONG = [
     ({"num_players": 1}, r"num_players=1: .*2, 3, 4"),
     ({"num_players": "2"}, r"num_players='2': .*2, 3, 4"),
     ({"num_players": True}, r"num_players=True: .*2, 3, 4"),
-    ({"neutral_placement": "nobody"}, r"neutral_placement='nobody': .*'players', 'random'"),
+    ({"neutral_placement": "dice"}, r"neutral_placement='dice': .*'players', 'random'"),
     ({"turn_order": None}, r"turn_order=None: .*'restart', 'continue'"),
     ({"auto_pass": "yes"}, r"auto_pass='yes': .*False, True"),
     ({"auto_pass": 1}, r"auto_pass=1: .*False, True"),
@@ -356,7 +356,7 @@ def test_unknown_reset_options_are_ignored():
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_a_seed_restarts_the_stream_and_none_goes_on_with_it(make):
+def test_a_seed_restarts_the_random_stream_and_none_continues_it(make):
     def boards(env, *seeds):
         drawn = []
         for seed in seeds:
@@ -393,7 +393,7 @@ def by_pickle(env):
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, by_pickle])
 @pytest.mark.parametrize("plies", [0, 5, 30, 60, 100])
-def test_a_copy_keeps_the_game_and_goes_on_alike(make, duplicate, plies):
+def test_a_copy_continues_identically(make, duplicate, plies):
     env = make_started(make, seed=3, num_players=3, neutral_placement="random", reward="score")
     play(env, np.random.default_rng(0), plies)
     before = snapshot(env)
@@ -416,7 +416,7 @@ def test_an_environment_can_be_copied_before_its_first_reset(make, duplicate):
     assert snapshot(twin) == snapshot(make_started(make, num_players=4))
 
 
-def test_environments_with_different_seats_live_side_by_side():
+def test_environments_with_different_numbers_of_players_are_independent():
     together = [make_started(num_players=n, auto_pass=n != 3) for n in (2, 3, 4)]
     walks = [play_plies(env, np.random.default_rng(n)) for n, env in enumerate(together)]
     for _ in itertools.zip_longest(*walks):

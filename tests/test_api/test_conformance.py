@@ -12,11 +12,11 @@ from toy import tictactoe as toy
 from ninetka_agents import conformance as full
 from ninetka_agents.search.uct import search
 from ninetka_env.api.conformance import CHECKS, ConformanceError, check
-from ninetka_env.core.chance import draw_below
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import Choice
+from ninetka_env.core.random_streams import draw_below
 from ninetka_env.core.registry import Limits, register
-from ninetka_env.core.verbs import NAMES
+from ninetka_env.core.verbs import VERB_ARITY
 
 
 @pytest.mark.parametrize("name", CHECKS)
@@ -41,15 +41,15 @@ def test_ninetka_passes(spec):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", [*NINETKA, pytest.param("tictactoe", marks=pytest.mark.exhaustive)])
-def test_searches_of_healthy_games_pass(spec):
+def test_searches_of_correct_games_pass(spec):
     full.check(spec, games=2, only=["search"])
 
 
-# Broken games. Each class is tic-tac-toe except for its functions, its class Game and its changes of the definition.
+# Broken games. Each class describes what differs from tic-tac-toe: functions, the class `Game`, or fields in `changes`.
 
 
 class MaskLacksASquare:
-    check, says = "masks", r"action 8 \(c3\): the mask has 0, is_legal returns True"
+    check, message = "masks", r"action 8 \(c3\): the mask has 0, is_legal returns True"
 
     @jit
     def write_legal_mask(game, mask):
@@ -59,7 +59,7 @@ class MaskLacksASquare:
 
 
 class MaskOfTheWrongSeat:
-    check, says = "masks", "the mask has 0, is_legal returns True"
+    check, message = "masks", "the mask has 0, is_legal returns True"
 
     @jit
     def write_legal_mask(game, mask):
@@ -67,8 +67,8 @@ class MaskOfTheWrongSeat:
             mask[square] = game.to_move == 0 and toy.is_legal(game, square)
 
 
-class MaskIsNotWiped:
-    check, says = "masks", "the mask has 7, is_legal returns True|False"
+class MaskIsNotCleared:
+    check, message = "masks", "the mask has 7, is_legal returns True|False"
 
     @jit
     def write_legal_mask(game, mask):
@@ -78,15 +78,15 @@ class MaskIsNotWiped:
 
 
 class LegalOutOfRange:
-    check, says = "masks", "is_legal allows action 9, but there are 9 actions"
+    check, message = "masks", "is_legal allows action 9, but there are 9 actions"
 
     @jit
     def is_legal(game, action):
         return action == 9 or toy.is_legal(game, action)
 
 
-class AskingChangesTheBoard:
-    check, says = "illegal", "illegal action . changes the game, in dummy"
+class IsLegalChangesTheState:
+    check, message = "illegal", "illegal action . changes the game, in dummy"
 
     @jit
     def is_legal(game, action):
@@ -95,7 +95,7 @@ class AskingChangesTheBoard:
 
 
 class IllegalActionIsRemembered:
-    check, says = "illegal", "after illegal action"
+    check, message = "illegal", "after illegal action"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -106,7 +106,7 @@ class IllegalActionIsRemembered:
 
 
 class IllegalActionIsNotNamed:
-    check, says = "illegal", "the error does not name it: no"
+    check, message = "illegal", "the error does not name it: no"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -115,8 +115,8 @@ class IllegalActionIsNotNamed:
             return "no"
 
 
-class LookingLeavesATrace:
-    check, says = "observations", "observing changes the game, in dummy"
+class ObservingChangesTheState:
+    check, message = "observations", "observing changes the game, in dummy"
 
     @jit
     def write_observation(game, viewer, planes):
@@ -125,7 +125,7 @@ class LookingLeavesATrace:
 
 
 class PlaneIsNotWritten:
-    check, says = "observations", "keeps old contents of the array; the first plane that differs is 2"
+    check, message = "observations", "keeps old contents of the array; the first plane that differs is 2"
 
     @jit
     def write_observation(game, viewer, planes):
@@ -135,7 +135,7 @@ class PlaneIsNotWritten:
 
 
 class PlaneOfSeats:
-    check, says = "observations", r"seat 0 observes \[2\]: expected 0 and 1"
+    check, message = "observations", r"seat 0 observes \[2\]: expected 0 and 1"
 
     @jit
     def write_observation(game, viewer, planes):
@@ -145,12 +145,12 @@ class PlaneOfSeats:
 
 
 class WritesBehindThePlanes:
-    check, says = "observations", "the elements after the planes"
+    check, message = "observations", "the elements after the planes"
     changes = SimpleNamespace(sizes={"planes": (2, 3, 3)})  # `write_observation` writes three
 
 
 class SlowPlaneChanges:
-    check, says = (
+    check, message = (
         "slow planes",
         "slow and fast planes differ from the observation; the first plane that differs is 1",
     )
@@ -166,7 +166,7 @@ class SlowPlaneChanges:
 
 
 class DrawIsPaidAsAWin:
-    check, says = "returns", r"the game is drawn, but returns\('score'\) = \[1.0, -1.0\] have a single best seat"
+    check, message = "returns", r"the game is drawn, but returns\('score'\) = \[1.0, -1.0\] have a single best seat"
 
     @jit
     def write_score_rewards(game, rewards):
@@ -176,7 +176,7 @@ class DrawIsPaidAsAWin:
 
 
 class RewardsDoNotSumToZero:
-    check, says = "returns", r"returns\('score'\) = \[1.0, 0.0\] do not sum to zero"
+    check, message = "returns", r"returns\('score'\) = \[1.0, 0.0\] do not sum to zero"
 
     @jit
     def write_score_rewards(game, rewards):
@@ -185,7 +185,7 @@ class RewardsDoNotSumToZero:
 
 
 class LoserHasTheScore:
-    check, says = "returns", r"seat . wins, but scores\(\) = "
+    check, message = "returns", r"seat . wins, but scores\(\) = "
 
     @jit
     def write_scores(game, scores):
@@ -194,7 +194,7 @@ class LoserHasTheScore:
 
 
 class PickleLosesTheEvent:
-    check, says = "copies", "pickle: event: found None, expected Event"
+    check, message = "copies", "pickle: event: found None, expected Event"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -203,8 +203,8 @@ class PickleLosesTheEvent:
             return (*super().__getstate__()[:3], None)
 
 
-class CopiesShareTheirRecord:
-    check, says = "copies", "copy: playing in the copy changes the game, in board, to_move, plies"
+class CopiesShareTheirState:
+    check, message = "copies", "copy: playing in the copy changes the game, in board, to_move, plies"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -214,7 +214,7 @@ class CopiesShareTheirRecord:
 
 
 class Endless:
-    check, says = "length", "ply 9: the game is not over after 9 actions"
+    check, message = "length", "ply 9: the game is not over after 9 actions"
 
     @jit
     def is_over(game):
@@ -229,13 +229,13 @@ class Endless:
         mask[:] = 1
 
 
-class LongerThanItSays:
-    check, says = "length", "ply 4: the game is not over after 4 actions"
-    changes = SimpleNamespace(sizes={"most_plies": 4})
+class LongerThanMaxPlies:
+    check, message = "length", "ply 4: the game is not over after 4 actions"
+    changes = SimpleNamespace(sizes={"max_plies": 4})
 
 
 class PliesJump:
-    check, says = "length", "ply 1: ply 2 follows ply 0"
+    check, message = "length", "ply 1: ply 2 follows ply 0"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -246,14 +246,14 @@ class PliesJump:
 
 
 class StartLeavesAField:
-    """The states of this broken game have another field, which `start` does not write."""
+    """The states of this broken game have an additional field, which `start` does not write."""
 
-    check, says = "start", "start keeps old contents of the state, in startleavesafield, dummy"
-    own_record = True
+    check, message = "start", "start keeps old contents of the state, in startleavesafield, dummy"
+    own_dtype = True
 
 
 class StartIsNotDeterministic:
-    check, says = "seeds", "two games started from the same seed differ, in dummy"
+    check, message = "seeds", "two games started from the same seed differ, in dummy"
 
     @jit
     def start(game, options, streams, index):
@@ -261,8 +261,8 @@ class StartIsNotDeterministic:
         game.dummy = int(100 * np.random.random())  # noqa: NPY002 (a separate source of random numbers is the defect)
 
 
-class StartTakesAnothersChance:
-    check, says = "seeds", "start advances the stream of another game"
+class StartAdvancesAnotherStream:
+    check, message = "seeds", "start advances the stream of another game"
 
     @jit
     def start(game, options, streams, index):
@@ -273,7 +273,7 @@ class StartTakesAnothersChance:
 
 
 class TextLosesTheTurn:
-    check, says = "text", r"ply 1: from_text\(str\(game\)\) differs from the game, in to_move"
+    check, message = "text", r"ply 1: from_text\(str\(game\)\) differs from the game, in to_move"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -285,8 +285,8 @@ class TextLosesTheTurn:
             return found
 
 
-class TwoActionsOfOneName:
-    check, says = "names", "action 1 is called 'a': expected one word that is unique"
+class TwoActionsHaveOneName:
+    check, message = "names", "action 1 is called 'a': expected one word that is unique"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -298,13 +298,13 @@ class TwoActionsOfOneName:
             return 0
 
 
-class NothingIsDrawnButSaidToBe:
-    check, says = "records", "number of actions drawn before the first turn: found 0, expected 3"
-    changes = SimpleNamespace(sizes={"drawn": 3})
+class NumDrawnIsWrong:
+    check, message = "records", "number of actions drawn before the first turn: found 0, expected 3"
+    changes = SimpleNamespace(sizes={"num_drawn": 3})
 
 
 class ChoiceIsAnotherAction:
-    check, says = "choices", "the actions of the choices: found"
+    check, message = "choices", "the actions of the choices: found"
 
     @jit
     def choice_action(game, choice):
@@ -312,7 +312,7 @@ class ChoiceIsAnotherAction:
 
 
 class ChoicePlaysAnotherAction:
-    check, says = "choices", "choice 0 and its action 0 differ, in board"
+    check, message = "choices", "choice 0 and its action 0 differ, in board"
 
     @jit
     def play_choice(game, choice):
@@ -320,7 +320,7 @@ class ChoicePlaysAnotherAction:
 
 
 class ForcedIsNotForced:
-    check, says = "forced", r"the forced action, compared with the legal actions: found \[.\], expected \[., .\]"
+    check, message = "forced", r"the forced action, compared with the legal actions: found \[.\], expected \[., .\]"
 
     @jit
     def forced_action(game):
@@ -331,8 +331,8 @@ class ForcedIsNotForced:
         return -1
 
 
-class PreparingTakesATurn:
-    check, says = "forced", "to_move of a game prepared for search, where no action is forced: found 1, expected 0"
+class PreparingChangesTheTurn:
+    check, message = "forced", "to_move of a game prepared for search, where no action is forced: found 1, expected 0"
 
     @jit
     def prepare_root(game):
@@ -340,7 +340,7 @@ class PreparingTakesATurn:
 
 
 class RandomIsBiased:
-    check, says = "random", "of .* random actions"
+    check, message = "random", "of .* random actions"
 
     @jit
     def random_action(game, streams, index):
@@ -351,7 +351,7 @@ class RandomIsBiased:
 
 
 class PlayoutStopsEarly:
-    check, says = "playout", "the game is not over after a playout"
+    check, message = "playout", "the game is not over after a playout"
 
     @jit
     def playout(game, streams, index):
@@ -359,17 +359,17 @@ class PlayoutStopsEarly:
 
 
 class NoSymmetry:
-    check, says = "symmetries", "image"
+    check, message = "symmetries", "image"
     changes = SimpleNamespace(symmetries=lambda options: np.array([range(9), [1, 0, *range(2, 9)]]))
 
 
 class NoPermutation:
-    check, says = "symmetries", "sorted actions of each symmetry"
+    check, message = "symmetries", "sorted actions of each symmetry"
     changes = SimpleNamespace(symmetries=lambda options: np.array([range(9), [0] * 9]))
 
 
 class TargetIsNotWritten:
-    check, says = "targets", "targets written to an array with other contents"
+    check, message = "targets", "targets written to an array with other contents"
     changes = SimpleNamespace(targets=2)
 
     @jit
@@ -378,7 +378,7 @@ class TargetIsNotWritten:
 
 
 class StageOutOfRange:
-    check, says = "sizes", r"stage 1: expected one of 0\.\.0"
+    check, message = "sizes", r"stage 1: expected one of 0\.\.0"
 
     @jit
     def stage(game):
@@ -386,13 +386,13 @@ class StageOutOfRange:
 
 
 class OptionIsNotReadBack:
-    check, says = "options", "size, written and parsed: found 1, expected '1'"
+    check, message = "options", "size, written and parsed: found 1, expected '1'"
     changes = SimpleNamespace(options=(Choice("size", 1, "of the board", (1, "1")),))
-    own_record = True
+    own_dtype = True
 
 
 class EventDoesNotEndTheGame:
-    check, says = "events", "is_over, number of legal actions: found"
+    check, message = "events", "is_over, number of legal actions: found"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -403,7 +403,7 @@ class EventDoesNotEndTheGame:
 
 
 class GameKnowsAnotherWinner:
-    check, says = "batch", "final winner of game . of a batch"
+    check, message = "batch", "final winner of game . of a batch"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -413,11 +413,11 @@ class GameKnowsAnotherWinner:
 
 
 class EnvironmentShowsSeats(PlaneOfSeats):
-    check, says = "aec", "the observation of seat 0 is not in its space"
+    check, message = "aec", "the observation of seat 0 is not in its space"
 
 
 class LearnerIsPaidAnothersReward:
-    check, says = "one seat", "the learner's reward: found"
+    check, message = "one seat", "the learner's reward: found"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -426,8 +426,8 @@ class LearnerIsPaidAnothersReward:
             return super().returns(reward)[::-1] - 3
 
 
-class NothingToSee:
-    check, says = "pettingzoo", r"render\(\) in mode 'ansi' returns ''"
+class RenderedTextIsEmpty:
+    check, message = "pettingzoo", r"render\(\) in mode 'ansi' returns ''"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -437,7 +437,7 @@ class NothingToSee:
 
 
 class EnvironmentForgetsItsGame:
-    check, says = "running copies", "of a running environment: its game differs"
+    check, message = "running copies", "of a running environment: its game differs"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -447,7 +447,7 @@ class EnvironmentForgetsItsGame:
 
 
 class IllegalStepIsTaken:
-    check, says = "illegal steps", "illegal action . is played"
+    check, message = "illegal steps", "illegal action . is played"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -459,45 +459,45 @@ class IllegalStepIsTaken:
                 super().play(action)
 
 
-SABOTAGES = [one for one in list(globals().values()) if isinstance(one, type) and hasattr(one, "says")]
+BROKEN_GAMES = [one for one in list(globals().values()) if isinstance(one, type) and hasattr(one, "message")]
 
 
-def broken(sabotage):
-    """Return the variant of a broken game; it has a separate dtype if its compiled functions differ."""
-    own = {name: getattr(sabotage, name) for name in NAMES if hasattr(sabotage, name)}
-    changes = vars(getattr(sabotage, "changes", SimpleNamespace())).copy()
+def variant_of(broken_game):
+    """Return the variant of a broken game; the game gets its own dtype if it has its own compiled functions."""
+    own = {name: getattr(broken_game, name) for name in VERB_ARITY if hasattr(broken_game, name)}
+    changes = vars(getattr(broken_game, "changes", SimpleNamespace())).copy()
     sizes, targets = changes.pop("sizes", {}), changes.pop("targets", 0)
-    name, dtype, game = "tictactoe", toy.TICTACTOE, getattr(sabotage, "Game", toy.Game)
-    if own or hasattr(sabotage, "own_record"):
-        name = sabotage.__name__.lower()
+    name, dtype, game = "tictactoe", toy.TICTACTOE, getattr(broken_game, "Game", toy.Game)
+    if own or hasattr(broken_game, "own_dtype"):
+        name = broken_game.__name__.lower()
         dtype = np.dtype((np.record, np.dtype([(name, np.int8), ("dummy", np.int8), *toy.FIELDS])))
         game = type("Game", (game,), {"name": name, "__slots__": ()})
-    globals()[f"{sabotage.__name__}Game"] = game
-    usual = toy.DEFINITION.sizes({})._replace(dtype=dtype, **sizes)
+    globals()[f"{broken_game.__name__}Game"] = game
+    sizes_of_variant = toy.DEFINITION.sizes({})._replace(dtype=dtype, **sizes)
     definition = dataclasses.replace(
         toy.DEFINITION,
         name=name,
-        sizes=lambda options: usual,
+        sizes=lambda options: sizes_of_variant,
         dtypes={dtype: Limits(2, 9, 9, targets)},
         compiled=tuple({**toy.DEFINITION.functions, **own}.values()),
-        game=f"{__name__}:{sabotage.__name__}Game",
+        class_path=f"{__name__}:{broken_game.__name__}Game",
         **changes,
     )
     return (register(definition) if name != "tictactoe" else definition).variant()
 
 
-@pytest.mark.usefixtures("toys")
-@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda one: one.__name__)
-def test_the_check_that_is_meant_for_it_refuses(sabotage):
-    variant = broken(sabotage)
-    with pytest.raises(ConformanceError, match=rf"^{sabotage.check}: {variant}, seed \d+, ply \d+: ") as caught:
-        check(variant, games=4, only=[sabotage.check])
-    assert re.search(sabotage.says, str(caught.value))
+@pytest.mark.usefixtures("toy_registry")
+@pytest.mark.parametrize("broken_game", BROKEN_GAMES, ids=lambda one: one.__name__)
+def test_the_intended_check_finds_the_defect(broken_game):
+    variant = variant_of(broken_game)
+    with pytest.raises(ConformanceError, match=rf"^{broken_game.check}: {variant}, seed \d+, ply \d+: ") as caught:
+        check(variant, games=4, only=[broken_game.check])
+    assert re.search(broken_game.message, str(caught.value))
     assert len(str(caught.value).splitlines()) <= 2
 
 
 def test_every_check_refuses_something():
-    assert {sabotage.check for sabotage in SABOTAGES} == set(CHECKS)
+    assert {broken_game.check for broken_game in BROKEN_GAMES} == set(CHECKS)
 
 
 @pytest.mark.exhaustive
@@ -529,5 +529,5 @@ def test_unknown_checks_and_games_are_refused():
         check("ninetka", size=3)
 
 
-def test_options_may_be_given_apart():
+def test_options_may_be_keyword_arguments():
     check("ninetka", num_players=3, games=1, only=["sizes"])

@@ -9,21 +9,29 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from golden.faces import FOLDER, faces_of, header
-from golden.playthrough import WORDING, DifferenceError, Face, File, numbers_of, ranges, write
+from golden.playthrough import (
+    FORMATTERS,
+    DifferenceError,
+    FileView,
+    View,
+    format_ranges,
+    parse_ranges,
+    write_playthrough,
+)
 from golden.regenerate import playthrough, playthroughs_of, recorded_games
+from golden.views import GOLDEN_FOLDER, make_header, views_of
 
 from ninetka_env.core.registry import load_variant
 
-FILES = sorted(FOLDER.glob("*/*.txt"))
-EXAMPLE = FOLDER / "ninetka" / "3-random-continue-pass.txt"
+FILES = sorted(GOLDEN_FOLDER.glob("*/*.txt"))
+EXAMPLE = GOLDEN_FOLDER / "ninetka" / "3-random-continue-pass.txt"
 
 
 def played_again(path: Path) -> str:
     """Replay a file in the package and return the resulting text."""
-    file = File(path)
+    file = FileView(path)
     variant, seed = load_variant(file.header["game"]), int(file.header["seed"])
-    return write(header(variant, seed), [file, *faces_of(variant, seed)], file.next_action)
+    return write_playthrough(make_header(variant, seed), [file, *views_of(variant, seed)], file.next_action)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -32,7 +40,9 @@ def test_the_package_plays_every_line(path):
 
 
 def test_there_is_a_file_for_each_choice_of_options():
-    listed = {FOLDER / game / f"{name}.txt" for game in recorded_games() for name in playthroughs_of(game).PLAYTHROUGHS}
+    listed = {
+        GOLDEN_FOLDER / game / f"{name}.txt" for game in recorded_games() for name in playthroughs_of(game).PLAYTHROUGHS
+    }
     assert listed == {*FILES}
 
 
@@ -45,7 +55,7 @@ def test_regenerating_writes_the_same():
 
 
 def altered(folder: Path, number: int, line: str | None) -> Path:
-    """Return a copy of the example with line `number` replaced by `line`; if it is None, the copy ends before it."""
+    """Copy the example with line `number` replaced by `line`; if `line` is None, the copy ends before that line."""
     lines = EXAMPLE.read_text(encoding="utf-8").split("\n")
     lines[number - 1 :] = [""] if line is None else [line, *lines[number:]]
     path = folder / EXAMPLE.name
@@ -54,13 +64,13 @@ def altered(folder: Path, number: int, line: str | None) -> Path:
 
 
 def last_line(start: str) -> tuple[int, str]:
-    """Return number and text of the last line of the example that starts with `start`."""
+    """Return the number and the text of the example's last line that starts with `start`."""
     return [
         (n, line) for n, line in enumerate(EXAMPLE.read_text(encoding="utf-8").split("\n"), 1) if line.startswith(start)
     ][-1]
 
 
-@pytest.mark.parametrize("fact", [fact for fact in WORDING if fact != "passed"])
+@pytest.mark.parametrize("fact", [fact for fact in FORMATTERS if fact != "passed"])
 def test_a_fact_that_differs_is_found(tmp_path, fact):
     number, line = last_line(f"{fact}: ")
     with pytest.raises(DifferenceError, match=rf"(?s)^{fact} after .*{EXAMPLE.name}, line {number}: .*\n.*:"):
@@ -85,7 +95,7 @@ def test_a_file_that_ends_early_is_found(tmp_path):
         played_again(altered(tmp_path, number - 1, None))
 
 
-def test_a_reference_that_plays_otherwise_stops_the_writing(monkeypatch):
+def test_a_difference_from_the_reference_raises(monkeypatch):
     module = playthroughs_of("ninetka")
     right = module.planes_of
 
@@ -101,9 +111,9 @@ def test_a_reference_that_plays_otherwise_stops_the_writing(monkeypatch):
 
 def test_ranges_are_read_as_written():
     for numbers in ([], [0], [3, 4], [0, 1, 2, 5, 7, 8, 121]):
-        assert numbers_of(ranges(numbers)) == numbers
-    assert ranges([0, 1, 2, 5, 7, 8]) == ["0-2", "5", "7-8"]
+        assert parse_ranges(format_ranges(numbers)) == numbers
+    assert format_ranges([0, 1, 2, 5, 7, 8]) == ["0-2", "5", "7-8"]
 
 
-def test_a_face_tells_nothing_unless_it_knows():
-    assert (Face().position(), Face().action_name(0)) == (None, None)
+def test_a_view_returns_none_by_default():
+    assert (View().position(), View().action_name(0)) == (None, None)

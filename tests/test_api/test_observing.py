@@ -19,13 +19,13 @@ BATCHES = {
 }
 
 
-ODD = "go, other planes"
+EXHAUSTIVE = "go, other planes"
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.exhaustive) if name == ODD else name for name in BATCHES]
+    "name", [pytest.param(name, marks=pytest.mark.exhaustive) if name == EXHAUSTIVE else name for name in BATCHES]
 )
-def test_records_look_as_in_the_batched_environment(name):
+def test_observations_equal_those_of_the_vector_environment(name):
     envs, rng = BATCHES[name](), np.random.default_rng(0)
     envs.reset(seed=0)
     for _ in range(60):
@@ -37,7 +37,7 @@ def test_records_look_as_in_the_batched_environment(name):
     assert seen.observations is not envs.observations
 
 
-def test_parts_of_a_batch_and_none():
+def test_slices_of_a_batch():
     envs = ninetka_v0.vector_env(9)
     np.testing.assert_array_equal(observe(envs.games[1::3], envs.variant).observations, envs.observations[1::3])
     assert observe(envs.games[:0], envs.variant).observations.shape == (0, 23, 11, 11)
@@ -53,13 +53,13 @@ def test_parts_of_a_batch_and_none():
         ("9tka, 3 players", "ninetka", "another num_players: expected states of ninetka"),
     ],
 )
-def test_records_of_other_games_are_refused(name, variant, message):
+def test_states_of_other_games_are_refused(name, variant, message):
     with pytest.raises(ValueError, match=message):
         observe(BATCHES[name]().games, load_variant(variant))
 
 
-@pytest.mark.parametrize("slip", [lambda games: games[0], lambda games: games.reshape(2, 4), lambda games: [1]])
-def test_one_record_is_no_array_of_records(slip):
+@pytest.mark.parametrize("select", [lambda games: games[0], lambda games: games.reshape(2, 4), lambda games: [1]])
+def test_a_single_state_is_refused(select):
     envs = BATCHES["go"]()
     with pytest.raises(ValueError, match=r"expected a state array of shape \(N,\)"):
-        observe(slip(envs.games), envs.variant)
+        observe(select(envs.games), envs.variant)

@@ -25,8 +25,8 @@ from ninetka_env.games.ninetka.observation import SHAPE
 ID = "ninetka_env:ninetka_env/Ninetka-v0"
 
 
-class Fixed:
-    """An agent that plays the lowest legal action (`place=0`) or the highest (-1), and counts its actions per seat."""
+class FixedAgent:
+    """An agent that plays the lowest (`place=0`) or the highest (-1) legal action, and counts its actions per seat."""
 
     name = "fixed"
 
@@ -44,7 +44,7 @@ def masked(rng, mask):
 
 
 def play_game(env, rng, seed=None):
-    """Play a game with random actions of the learner; yield the result of each call."""
+    """Play a game with random actions; yield (observation, reward, over, info) of the reset and of each step."""
     seen, info = env.reset(seed=seed)
     yield seen, 0.0, False, info
     over = False
@@ -58,7 +58,7 @@ def play_game(env, rng, seed=None):
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 def test_gymnasium_check_env(num_players, monkeypatch):
-    """The checker plays samples of the action space."""
+    """The checker samples its actions from the action space, so all samples must be legal."""
     pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     env = gymnasium.make(ID, num_players=num_players, opponents="random", render_mode="ansi").unwrapped
@@ -81,7 +81,7 @@ def test_samples_of_the_action_space_are_legal():
 
 
 @pytest.mark.parametrize("render_mode", ["ansi", "rgb_array"])
-def test_it_renders(render_mode):
+def test_rendering(render_mode):
     pytest.importorskip("pygame")
     env = gymnasium.make(ID, opponents="random", render_mode=render_mode)
     env.reset(seed=0)
@@ -111,7 +111,7 @@ def test_gymnasium_makes_one_and_many():
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 @pytest.mark.parametrize("reward", ["win", "score"])
 @pytest.mark.parametrize("neutral_placement", ["players", "random"])
-def test_what_the_learner_sees_and_gets(num_players, reward, neutral_placement):
+def test_observations_and_rewards_of_the_learner(num_players, reward, neutral_placement):
     env = one_seat(num_players=num_players, opponents="random", reward=reward, neutral_placement=neutral_placement)
     rng, seats = np.random.default_rng(0), set()
     for seed in range(12):
@@ -155,7 +155,7 @@ def test_seeds_repeat_games_and_observations_stay():
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_a_copy_goes_on_alike(duplicate):
+def test_a_copy_continues_identically(duplicate):
     env = one_seat(num_players=3, opponents="random")
     env.reset(seed=0)
     rng = np.random.default_rng(0)
@@ -174,7 +174,7 @@ def test_a_copy_goes_on_alike(duplicate):
 
 
 def test_an_illegal_action_is_named_and_changes_nothing():
-    env = one_seat(num_players=2, seat=0, opponents=Fixed())
+    env = one_seat(num_players=2, seat=0, opponents=FixedAgent())
     env.reset(seed=0)
     before = str(env.game)
     for action in (0, 121, 122, -1):
@@ -193,7 +193,7 @@ def test_an_illegal_action_is_named_and_changes_nothing():
 
 @pytest.mark.parametrize("seat", [0, 1, 2])
 def test_a_sequence_names_the_opponents_in_turn_order(seat):
-    first, second = Fixed(0), Fixed(-1)
+    first, second = FixedAgent(0), FixedAgent(-1)
     env = one_seat(num_players=3, seat=seat, opponents=[first, second])
     for _ in play_game(env, np.random.default_rng(0), seed=0):
         assert env.seat == seat
@@ -202,7 +202,7 @@ def test_a_sequence_names_the_opponents_in_turn_order(seat):
 
 
 def test_one_agent_may_hold_several_seats():
-    agent = Fixed()
+    agent = FixedAgent()
     for opponents in (agent, [agent, agent, agent], (agent, "random", agent)):
         agent.seats.clear()
         for _ in play_game(one_seat(num_players=4, seat=1, opponents=opponents), np.random.default_rng(0), seed=0):
@@ -230,7 +230,7 @@ def test_opponents_are_specs_or_agents(opponents):
         ({"seat": True}, r"seat=True: .*'random', 0, 1$"),
         ({"seat": "first"}, r"seat='first': .*'random', 0, 1$"),
         ({"seat": None}, r"seat=None: .*'random', 0, 1$"),
-        ({"neutral_placement": "nobody"}, r"neutral_placement='nobody': .*'players', 'random'"),
+        ({"neutral_placement": "dice"}, r"neutral_placement='dice': .*'players', 'random'"),
         ({"turn_order": "reverse"}, r"turn_order='reverse': .*'restart', 'continue'"),
         ({"reward": None}, r"reward=None: .*'win', 'score'"),
         ({"opponents": "chess"}, r"unknown agent 'chess': known are .*maxn.*mcts.*random"),
@@ -259,22 +259,22 @@ def test_a_wrong_number_of_games_or_render_mode_is_named():
         one_seat(render_mode="4k")
 
 
-def test_unless_told_the_opponents_are_the_games_yardstick():
+def test_default_opponents_are_the_benchmark_opponent():
     for spec in (None, "maxn"):
         env = one_seat(opponents=spec, seat=1)
-        assert [agent.name for _, agent in env._table._opponents] == ["maxn"]
-    assert gymnasium.make(ID).unwrapped._table._opponents[0][1].name == "maxn"
+        assert [agent.name for _, agent in env._batch._opponents] == ["maxn"]
+    assert gymnasium.make(ID).unwrapped._batch._opponents[0][1].name == "maxn"
 
 
 def test_a_spec_that_comes_twice_is_one_agent():
     env = one_seat(num_players=4, opponents=["random", "maxn:depth=1", "random"])
-    assert [(seats, agent.name) for seats, agent in env._table._opponents] == [
+    assert [(seats, agent.name) for seats, agent in env._batch._opponents] == [
         ([1, 3], "random"),
         ([2], "maxn:depth=1"),
     ]
 
 
-def test_passes_are_the_rules_or_everybodys_own():
+def test_passes_are_automatic_or_actions():
     passes = 0
     for auto_pass in (True, False):
         env = one_seat(num_players=3, opponents="random", auto_pass=auto_pass)
@@ -298,7 +298,7 @@ def test_the_action_space_alone_is_copied_without_the_games():
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_samples_of_a_copys_action_space_are_legal_and_go_on_alike(duplicate):
+def test_action_space_of_a_copy_draws_the_same_legal_samples(duplicate):
     env = one_seat(num_players=3, opponents="random")
     env.action_space.seed(3)
     env.reset(seed=0)
@@ -320,8 +320,13 @@ def test_samples_of_a_copys_action_space_are_legal_and_go_on_alike(duplicate):
 @pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.parametrize("turn_order", ["restart", "continue"])
 def test_many_games_equal_gymnasiums_vector_of_single_ones(num_players, mode, turn_order):
-    """Use a fixed seat and deterministic opponents, so that random numbers cannot make the two differ."""
-    options = {"num_players": num_players, "turn_order": turn_order, "seat": num_players - 1, "opponents": Fixed(-1)}
+    """The seat is fixed and the opponents are deterministic, so random numbers cannot make the results differ."""
+    options = {
+        "num_players": num_players,
+        "turn_order": turn_order,
+        "seat": num_players - 1,
+        "opponents": FixedAgent(-1),
+    }
     envs = one_seat_vector(4, **options, autoreset_mode=mode)
     single = SyncVectorEnv([lambda: one_seat(**options)] * 4, autoreset_mode=mode)
     assert envs.metadata["autoreset_mode"] is mode
@@ -339,7 +344,7 @@ def test_many_games_equal_gymnasiums_vector_of_single_ones(num_players, mode, tu
 
 
 def actions_for(envs, rng):
-    """Draw a legal action per game; where no action is legal, return -7, which no game allows."""
+    """Draw a legal action for each game; for a game without a legal action, return -7, which is always illegal."""
     return np.array([masked(rng, mask) if mask.any() else -7 for mask in envs.unwrapped.action_masks()])
 
 
@@ -359,7 +364,7 @@ def assert_equal(one, two):
 
 
 def assert_equal_infos(infos, expected):
-    """Compare masks and seats in the games that have them."""
+    """Check that both infos contain masks and seats of the same games, with equal values."""
     for name in ("action_mask", "seat"):
         there = expected[f"_{name}"]
         assert (infos[f"_{name}"] == there).all(), f"_{name}"
@@ -378,31 +383,31 @@ def test_a_game_that_ended_restarts_in_the_next_step_whatever_its_action():
         assert (now_over == ~infos["action_mask"].any(axis=1)).all()
         assert not {"final_obs", "final_info"} & set(infos)
         for i in np.flatnonzero(over):
-            assert envs._table.game(i).ply < 3  # at most the two other seats have moved
+            assert envs._batch.game(i).ply < 3  # at most the two other seats have moved
             restarted += 1
         for i in np.flatnonzero(now_over):
             assert infos["seat"][i] == seats[i]
-            assert_last_view(seen[i], rewards[i], int(seats[i]), "win")
+            assert_final_observation(seen[i], rewards[i], int(seats[i]), "win")
         over = now_over
     assert restarted > 12
 
 
-def test_an_illegal_action_beside_a_game_that_ended_moves_nothing():
-    envs = one_seat_vector(2, seat=0, opponents=Fixed(), autoreset_mode="NEXT_STEP")
+def test_an_illegal_action_next_to_a_finished_game_changes_nothing():
+    envs = one_seat_vector(2, seat=0, opponents=FixedAgent(), autoreset_mode="NEXT_STEP")
     rng, over = np.random.default_rng(0), np.zeros(2, np.bool_)
     envs.reset(seed=0)
     while not over.any():
         over = envs.step(actions_for(envs, rng))[2]
-    envs.reset(options={"reset_mask": np.array([False, True])})  # so that only the first is over
-    before = envs._table.games.tobytes()
+    envs.reset(options={"reset_mask": np.array([False, True])})  # now only the first game is over
+    before = envs._batch.games.tobytes()
     with pytest.raises(ValueError, match=r"^game 1: action 0 \(A11\)"):
         envs.step(np.array([0, 0]))
-    assert envs._table.games.tobytes() == before
+    assert envs._batch.games.tobytes() == before
     assert not envs.step(np.array([0, 24]))[2].any()
 
 
 def test_a_game_that_is_over_and_not_reset_is_refused():
-    envs = one_seat_vector(1, seat=0, opponents=Fixed(), autoreset_mode="Disabled")
+    envs = one_seat_vector(1, seat=0, opponents=FixedAgent(), autoreset_mode="Disabled")
     envs.reset(seed=0)
     while not envs.step(actions_for(envs, np.random.default_rng(0)))[2].any():
         pass
@@ -410,13 +415,13 @@ def test_a_game_that_is_over_and_not_reset_is_refused():
         envs.step(np.array([24]))
 
 
-def test_a_mask_says_which_games_start_anew():
-    envs = one_seat_vector(3, seat=0, opponents=Fixed())
+def test_reset_mask_selects_the_games_to_restart():
+    envs = one_seat_vector(3, seat=0, opponents=FixedAgent())
     envs.reset(seed=0)
     envs.step(np.array([24, 24, 24]))
     where = np.array([False, True, False])
     _, infos = envs.reset(options={"reset_mask": where})
-    assert [envs._table.game(i).ply for i in range(3)] == [2, 0, 2]
+    assert [envs._batch.game(i).ply for i in range(3)] == [2, 0, 2]
     assert (infos["_action_mask"] == where).all()
     for wrong in (np.ones(3), np.ones(2, np.bool_), np.zeros(3, np.bool_), [True, True, True], None):
         with pytest.raises(ValueError, match=r"^reset_mask=.*expected \(3,\) bool, at least one"):
@@ -445,9 +450,9 @@ def test_many_games_are_drawn_one_frame_each():
     single = one_seat(opponents="random", seat=0, render_mode="rgb_array")
     for index, frame in enumerate(frames):
         assert (frame.dtype, frame.ndim) == (np.uint8, 3)
-        single._table.games[:], single._table.last_actions[:] = (
-            envs.unwrapped._table.games[index],
-            envs.unwrapped._table.last_actions[index],
+        single._batch.games[:], single._batch.last_actions[:] = (
+            envs.unwrapped._batch.games[index],
+            envs.unwrapped._batch.last_actions[index],
         )
         assert (frame == single.render()).all()
     texts = one_seat_vector(2, opponents="random", render_mode="ansi")
@@ -461,7 +466,7 @@ def test_many_games_are_drawn_one_frame_each():
 
 
 @pytest.mark.parametrize("reward", ["win", "score"])
-def test_rewards_and_last_views_are_those_of_the_learners_seats(reward):
+def test_rewards_and_final_observations_belong_to_the_learners_seats(reward):
     envs = one_seat_vector(16, num_players=3, opponents="random", reward=reward)
     _, infos = envs.reset(seed=0)
     rng, ended = np.random.default_rng(0), Counter()
@@ -475,7 +480,7 @@ def test_rewards_and_last_views_are_those_of_the_learners_seats(reward):
         assert (rewards[~over] == 0).all()
         assert ("final_obs" in infos) == over.any()
         for i in np.flatnonzero(over):
-            assert_last_view(infos["final_obs"][i], rewards[i], int(seats[i]), reward)
+            assert_final_observation(infos["final_obs"][i], rewards[i], int(seats[i]), reward)
             assert not infos["final_info"]["action_mask"][i].any()
             assert infos["final_info"]["seat"][i] == seats[i]
             assert infos["action_mask"][i].any()
@@ -483,16 +488,16 @@ def test_rewards_and_last_views_are_those_of_the_learners_seats(reward):
     assert set(ended) == {0, 1, 2}
 
 
-def assert_last_view(planes, paid, seat, reward):
-    """Check the reward against the final board, which is read from the stone planes relative to the learner's seat."""
+def assert_final_observation(planes, paid, seat, reward):
+    """Rebuild the final board from the planes that `seat` sees; check that `paid` is the reward of type `reward`."""
     board = sum((planes[relative] * ((seat + relative) % 3 + 1) for relative in range(3)), 5 * planes[4])
     game = Game.from_board(board, 0, 3)
     assert game.is_over
     assert paid == pytest.approx(expected_reward(game, seat, reward))
 
 
-def test_opponents_think_about_all_games_together():
-    agent = Fixed()
+def test_opponents_act_on_all_games_in_one_call():
+    agent = FixedAgent()
     sizes = []
     act = agent.act
     agent.act = lambda games, rng: sizes.append(len(games)) or act(games, rng)
@@ -510,7 +515,7 @@ def test_seats_are_drawn_uniformly_and_anew():
 
 
 def test_an_illegal_action_names_its_game_and_moves_nothing():
-    envs = one_seat_vector(3, seat=0, opponents=Fixed())
+    envs = one_seat_vector(3, seat=0, opponents=FixedAgent())
     envs.reset(seed=0)
     before = envs.action_masks()
     with pytest.raises(ValueError, match=r"^game 2: action 0 \(A11\).*NEUTRAL"):
@@ -548,46 +553,46 @@ def test_maskable_ppo_trains():
     assert model.num_timesteps == 128
 
 
-# Errors of opponents must leave the games unchanged
+# Errors of opponents leave the games unchanged
 
 
-class Moody:
-    """An agent that plays the lowest legal action; if `mood` is an error, it raises it; if an integer, it plays it."""
+class FailingAgent:
+    """An agent that plays the lowest legal action, or `failure` if that is an integer, or raises `failure`."""
 
-    name = "moody"
+    name = "failing"
 
     def __init__(self):
-        self.mood = None
+        self.failure = None
 
     def act(self, games, rng):
-        if self.mood is not None and len(games):
-            if isinstance(self.mood, BaseException):
-                raise self.mood
-            return np.full(len(games), self.mood)
+        if self.failure is not None and len(games):
+            if isinstance(self.failure, BaseException):
+                raise self.failure
+            return np.full(len(games), self.failure)
         return np.array([GoGame(games[i : i + 1]).legal_actions()[0] for i in range(len(games))])
 
 
-@pytest.mark.parametrize("mood", [ConnectionError("engine went away"), KeyboardInterrupt(), -1])
-def test_an_opponent_that_fails_costs_no_turn(mood):
-    moody = Moody()
-    env = gymnasium.make("ninetka_env:ninetka_env/Go-v0", opponents=moody, seat=0, size=5).unwrapped
+@pytest.mark.parametrize("failure_of_act", [ConnectionError("engine went away"), KeyboardInterrupt(), -1])
+def test_a_failing_opponent_leaves_the_game_unchanged(failure_of_act):
+    opponent = FailingAgent()
+    env = gymnasium.make("ninetka_env:ninetka_env/Go-v0", opponents=opponent, seat=0, size=5).unwrapped
     env.reset(seed=0)
     seen, *_, info = env.step(12)
-    before, moody.mood = str(env.game), mood
+    before, opponent.failure = str(env.game), failure_of_act
     for fail in (lambda: env.step(13), lambda: env.step(13)):
-        with pytest.raises(ValueError if mood == -1 else type(mood)):
+        with pytest.raises(ValueError if failure_of_act == -1 else type(failure_of_act)):
             fail()
         assert (str(env.game), env.game.last_action, env.game.to_move) == (before, 0, 0)
     np.testing.assert_array_equal(env.action_masks(), info["action_mask"])
-    moody.mood = None
+    opponent.failure = None
     assert (env.step(14)[0] != seen).any()
     assert env.game.board[14 // 5, 14 % 5] == env.game.board[12 // 5, 12 % 5]  # of the learner's colour
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
-def test_an_opponent_that_fails_moves_none_of_many_games(mode):
-    moody, rng = Moody(), np.random.default_rng(0)
-    options = {"opponents": moody, "seat": "random", "size": 3, "komi": 0.5, "autoreset_mode": mode}
+def test_a_failing_opponent_leaves_all_games_unchanged(mode):
+    opponent, rng = FailingAgent(), np.random.default_rng(0)
+    options = {"opponents": opponent, "seat": "random", "size": 3, "komi": 0.5, "autoreset_mode": mode}
     options["ko"] = "positional"  # the same as in other tests of 3 x 3 boards, so that they share the compiled code
     envs = gymnasium.make_vec("ninetka_env:ninetka_env/Go-v0", num_envs=8, **options)
     envs.reset(seed=0)
@@ -598,22 +603,22 @@ def test_an_opponent_that_fails_moves_none_of_many_games(mode):
         if mode is AutoresetMode.DISABLED and not masks.any(1).all():
             envs.reset(options={"reset_mask": ~masks.any(1)})
             continue
-        table = envs._table
-        shown = (table.games, table.seats, table.observations, table.masks, table.over)
+        batch = envs._batch
+        shown = (batch.games, batch.seats, batch.observations, batch.masks, batch.terminated)
         before = [each.copy() for each in shown]
-        moody.mood = RuntimeError("out of ideas")
+        opponent.failure = RuntimeError("out of ideas")
         try:
             envs.step(actions)
         except RuntimeError:
             failed += 1
             assert all((now == then).all() for now, then in zip(shown, before, strict=True))
-            moody.mood = None
+            opponent.failure = None
             envs.step(actions)
-        moody.mood = None
+        opponent.failure = None
     assert failed > 40
 
 
-def test_a_game_that_ends_before_the_learners_turn_begins_again():
+def test_a_game_that_ends_before_the_learners_turn_is_restarted():
     options = {"seat": "random", "size": 5, "opponents": "random", "max_plies": 1}
     envs = gymnasium.make_vec("ninetka_env:ninetka_env/Go-v0", num_envs=16, **options)
     _, info = envs.reset(seed=0)
@@ -622,9 +627,9 @@ def test_a_game_that_ends_before_the_learners_turn_begins_again():
         _, _, over, _, info = envs.step(info["action_mask"].argmax(1))
         assert over.all()
         assert info["action_mask"].any(1).all()
-    hopeless = gymnasium.make("ninetka_env:ninetka_env/Go-v0", seat=1, size=5, opponents="random", max_plies=1)
+    never_to_move = gymnasium.make("ninetka_env:ninetka_env/Go-v0", seat=1, size=5, opponents="random", max_plies=1)
     with pytest.raises(ValueError, match="ended 100 times before seat 1 could move"):
-        hopeless.reset(seed=0)
+        never_to_move.reset(seed=0)
 
 
 @pytest.mark.parametrize("game", ["Ninetka", "Go", "Kropki"])

@@ -1,4 +1,4 @@
-"""Tests of games outside the package: their compiled code is up to date with their source, wherever that is."""
+"""Tests of games outside the package: edits of a source file are noticed, and code from stdin is not cached."""
 
 import dataclasses
 import os
@@ -37,28 +37,28 @@ def test_an_edit_of_its_rules_is_noticed(tmp_path):
     compiled = set(tmp_path.rglob("*.code"))
     assert run(tmp_path, "-c", PLAY) == ["2"]
     assert compiled
-    assert set(tmp_path.rglob("*.code")) == compiled, "the third run found all that it needed"
+    assert set(tmp_path.rglob("*.code")) == compiled, "the third run compiled code again"
 
 
-def test_what_is_typed_in_is_compiled_and_not_kept(tmp_path):
+def test_code_from_stdin_is_compiled_and_not_cached(tmp_path):
     lines = ["from ninetka_env.core.jit import jit", "@jit", "def double(x):", "    return 2 * x", "print(double(4))"]
     assert run(tmp_path, "-", source="\n".join(lines)) == ["8"]
     assert not list(tmp_path.rglob("*.code"))
 
 
-def test_a_game_that_is_typed_in_is_not_kept(tmp_path):
+def test_a_game_from_stdin_is_not_cached(tmp_path):
     (tmp_path / "outside.py").write_text("", encoding="utf-8")  # the module that the definition names
     typed = f"{SOURCE}\nimport outside; outside.Game = Game\n{PLAY.partition('; ')[2]}"
     assert run(tmp_path, "-", source=typed) == ["1"]
-    kept = {path.name for path in tmp_path.rglob("*.code")}
-    assert not any("_play_if_legal" in name or "begin" in name for name in kept)
+    cached = {path.name for path in tmp_path.rglob("*.code")}
+    assert not any("_play_if_legal" in name or "restart_games" in name for name in cached)
 
 
-def test_a_record_type_that_begins_like_another_is_refused():
+def test_a_dtype_that_is_a_prefix_of_another_is_refused():
     """Numba would treat states of the longer dtype as states of the shorter dtype, and warn."""
     longer = np.dtype((np.record, np.dtype([*toy.tictactoe.FIELDS, ("more", np.int8)])))
     limits = {longer: next(iter(toy.tictactoe.DEFINITION.dtypes.values()))}
-    wanting = dataclasses.replace(toy.tictactoe.DEFINITION, name="longer", dtypes=limits)
+    definition = dataclasses.replace(toy.tictactoe.DEFINITION, name="longer", dtypes=limits)
     with pytest.raises(ValueError, match="prefix of another dtype, board, num_players, to_move, plies; numba would"):
-        register(wanting)
+        register(definition)
     assert "longer" not in known_games()

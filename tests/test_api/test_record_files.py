@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ninetka.positions import ALL_OPTIONS, Options
 from ninetka.some_games import GOLDEN, golden_records, played
-from systems import any_names, posix
+from requirements import needs_byte_filenames, needs_posix
 
 from ninetka_env.api.record_files import find_record, position_at, read_records, replay_text, write_records
 from ninetka_env.api.records import GameRecord
@@ -30,7 +30,7 @@ def test_files_stream_games_out_and_in(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["games.txt"]
 
 
-def test_append_starts_a_file_and_minds_how_it_ends(tmp_path):
+def test_append_creates_a_file_and_checks_its_end(tmp_path):
     path, games = tmp_path / "games.txt", three_games()
     write_records(path, games[:1], append=True)
     path.write_text(path.read_text(encoding="utf-8").rstrip("\n"), encoding="utf-8")
@@ -44,7 +44,7 @@ def test_append_starts_a_file_and_minds_how_it_ends(tmp_path):
         assert path.read_text(encoding="utf-8") == whole[:-lost]
 
 
-def test_append_goes_on_after_games_and_after_events(tmp_path):
+def test_append_after_games_and_after_events(tmp_path):
     path, games = tmp_path / "games.txt", three_games()
     path.write_text(GOLDEN.read_text(encoding="utf-8"), encoding="utf-8")
     resigned = GameRecord.of(games[0].actions[:20], event=Event("resigned", 0))
@@ -53,7 +53,7 @@ def test_append_goes_on_after_games_and_after_events(tmp_path):
     assert list(read_records(path)) == [*golden_records(), resigned, *games]
 
 
-@posix
+@needs_posix
 def test_links_stay_links_and_modes_stay(tmp_path):
     real, link = tmp_path / "real.txt", tmp_path / "link.txt"
     real.write_text("", encoding="utf-8")
@@ -75,8 +75,8 @@ def test_paths_that_cannot_be_written_are_named(tmp_path, append):
     assert (tmp_path / "file").read_text(encoding="utf-8") == "x"
 
 
-@any_names
-def test_a_name_may_be_as_long_as_the_system_allows_but_hold_no_null_character(tmp_path):
+@needs_byte_filenames
+def test_a_name_may_have_the_maximum_length_but_no_null_character(tmp_path):
     for name in ("a" * 255, "é" * 127, "a" * 200 + ".txt", "\udcff\n"):
         assert write_records(tmp_path / name, three_games()) == 3
         assert len(list(read_records(tmp_path / name))) == 3
@@ -92,7 +92,7 @@ def test_full_disk_is_reported():
     assert caught.value.filename == "/dev/full"
 
 
-def test_game_that_does_not_fit_is_taken_back(tmp_path):
+def test_partly_written_game_is_removed(tmp_path):
     resource = pytest.importorskip("resource")
     path, games = tmp_path / "games.txt", three_games()
     write_records(path, games[:1])
@@ -109,9 +109,9 @@ def test_game_that_does_not_fit_is_taken_back(tmp_path):
 
 
 @pytest.mark.parametrize("kept", [0, 2])
-def test_file_stays_as_it_was_when_the_games_break_off(tmp_path, kept):
+def test_file_is_unchanged_if_the_iterable_of_games_fails(tmp_path, kept):
     path = tmp_path / "games.txt"
-    path.write_text("as it was", encoding="utf-8")
+    path.write_text("old text", encoding="utf-8")
 
     def broken() -> Iterator[GameRecord]:
         yield from three_games()[:kept]
@@ -121,11 +121,11 @@ def test_file_stays_as_it_was_when_the_games_break_off(tmp_path, kept):
         write_records(path, broken())
     with pytest.raises(ValueError, match="the record says"):
         write_records(path, [replace(played(Options(2)), scores=(9, 9), winner=0)])
-    assert path.read_text(encoding="utf-8") == "as it was"
+    assert path.read_text(encoding="utf-8") == "old text"
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_errors_of_the_source_are_its_own(tmp_path):
+def test_errors_of_the_source_name_the_source(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         write_records(tmp_path / "copy.txt", read_records(tmp_path / "missing.txt"))
     assert caught.value.filename == str(tmp_path / "missing.txt")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from damage import misread
+from damage import find_misread_texts
 from hypothesis import given
 from hypothesis import strategies as st
 from ninetka.positions import ALL_OPTIONS, Options, any_options, random_positions, seeds
@@ -19,7 +19,7 @@ from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.core.game import EVENTS, Event
 from ninetka_env.core.registry import load_variant
-from ninetka_env.core.text import MAX_LINE
+from ninetka_env.core.text import MAX_LINE_LENGTH
 
 
 def read_text(text: str) -> list[GameRecord]:
@@ -29,7 +29,7 @@ def read_text(text: str) -> list[GameRecord]:
 # Golden files
 
 
-def test_games_are_written_as_people_read_them():
+def test_written_games_equal_the_golden_file():
     text = GOLDEN.read_text(encoding="utf-8")
     assert "\n".join(map(format_record, golden_records())) == text
     assert list(read_records(GOLDEN)) == golden_records()
@@ -52,7 +52,7 @@ def test_a_record_is_of_a_variant():
     assert record == GameRecord.of(record.actions, record.variant, drawn=record.drawn)
     assert record == GameRecord.of(record.actions, record.variant.spec, drawn=record.drawn)
     assert (record.num_players, record.seats) == (4, ("yellow", "blue", "orange", "green"))
-    assert len(record.drawn) == record.variant.sizes.drawn == 9
+    assert len(record.drawn) == record.variant.sizes.num_drawn == 9
     assert record.start().drawn_actions() == tuple(sorted(record.drawn))
 
 
@@ -81,34 +81,34 @@ def test_replay_passes_through_every_position(options):
 # Damaged texts
 
 
-def retell_games(text: str) -> str:
+def reformat_games(text: str) -> str:
     return "\n".join(map(format_record, read_text(text)))
 
 
 def test_damaged_games_are_refused_or_read_as_they_are_written():
     for seed, options in enumerate(ALL_OPTIONS[::5]):
         text = format_record(played(options, seed, {"yellow": "a b"})) + "\n" + format_record(played(options, seed + 1))
-        assert misread(text, retell_games, seed, 400) == []
+        assert find_misread_texts(text, reformat_games, seed, 400) == []
 
 
-def test_careless_readers_would_be_noticed():
+def test_misread_detects_wrong_readers():
     text = format_record(played(Options(2), 1))
-    original = retell_games(text)
+    original = reformat_games(text)
 
     def first_lines_only(bad: str) -> str:
-        return retell_games("\n".join(bad.split("\n")[:12]) + "\n")
+        return reformat_games("\n".join(bad.split("\n")[:12]) + "\n")
 
     def without_passes(bad: str) -> str:
-        return original if bad.count("(pass)") != text.count("(pass)") else retell_games(bad)
+        return original if bad.count("(pass)") != text.count("(pass)") else reformat_games(bad)
 
     def at_the_first_number(bad: str) -> str:
-        return retell_games(bad) if bad.startswith("game record") else str(bad[99999])
+        return reformat_games(bad) if bad.startswith("game record") else str(bad[99999])
 
-    assert misread(text, lambda _: original, 0, 200)
-    assert misread(text + "\n" + text, first_lines_only, 0, 200)
-    assert misread(text, without_passes, 0, 2000)
+    assert find_misread_texts(text, lambda _: original, 0, 200)
+    assert find_misread_texts(text + "\n" + text, first_lines_only, 0, 200)
+    assert find_misread_texts(text, without_passes, 0, 2000)
     with pytest.raises(IndexError):
-        misread(text, at_the_first_number, 0, 2000)
+        find_misread_texts(text, at_the_first_number, 0, 2000)
 
 
 ONE_GAME, DRAWN_GAME = (game + "\n" for game in GOLDEN.read_text(encoding="utf-8").split("\n\n")[:2])
@@ -159,8 +159,8 @@ def test_unknown_games_are_named(old, new, message):
     assert re.match("<text>, line [23]: ", str(caught.value))
 
 
-def moves_line(name: str, change: Callable[[list[str]], list[str]], text: str) -> str:
-    """Return the text with the moves of the line `name` changed and written on one line."""
+def change_moves(name: str, change: Callable[[list[str]], list[str]], text: str) -> str:
+    """Apply `change` to the moves after `name:` in a record's text, such as `placement:`; return the new text."""
 
     def changed(match: re.Match[str]) -> str:
         return f"{name}: {' '.join(change(match[1].split()))}\n"
@@ -184,7 +184,7 @@ def moves_line(name: str, change: Callable[[list[str]], list[str]], text: str) -
 )
 def test_wrong_moves_are_refused(name, change, message):
     with pytest.raises(ValueError, match=message):
-        read_text(moves_line(name, change, ONE_GAME))
+        read_text(change_moves(name, change, ONE_GAME))
 
 
 @pytest.mark.parametrize(
@@ -201,12 +201,16 @@ def test_wrong_moves_are_refused(name, change, message):
 )
 def test_wrong_squares_of_drawn_neutral_stones_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        read_text(moves_line("neutral", change, DRAWN_GAME))
+        read_text(change_moves("neutral", change, DRAWN_GAME))
 
 
 def test_endless_lines_are_refused():
-    for text in ("x" * 10**7, ONE_GAME.replace("maxn", "m" * MAX_LINE), ONE_GAME.replace(" D1", " D1" * 5000, 1)):
-        with pytest.raises(ValueError, match=f"expected at most {MAX_LINE} characters in a line"):
+    for text in (
+        "x" * 10**7,
+        ONE_GAME.replace("maxn", "m" * MAX_LINE_LENGTH),
+        ONE_GAME.replace(" D1", " D1" * 5000, 1),
+    ):
+        with pytest.raises(ValueError, match=f"expected at most {MAX_LINE_LENGTH} characters in a line"):
             read_text(text)
 
 
@@ -243,7 +247,7 @@ def test_events_are_written_and_read(options):
             assert [game.event for game in record.replay()] == [None] * plies + [record.event]
 
 
-def test_results_tell_of_events():
+def test_result_lines_name_events():
     expected = {
         "resigned": "result: blue resigned; yellow wins",
         "time": "result: blue lost on time; yellow wins",
@@ -254,7 +258,7 @@ def test_results_tell_of_events():
     assert "result: orange resigned; " in format_record(ended_after(Options(3), 50, "resigned", 2))
 
 
-def test_games_with_events_stand_beside_others():
+def test_games_with_and_without_events_in_one_text():
     records = [ended_after(Options(2), 12, "time", 0), played(Options(2)), ended_after(Options(4), 50, "resigned", 3)]
     assert read_text("\n".join(map(format_record, records))) == records
     assert len(set(map(format_record, records))) == 3
@@ -269,7 +273,7 @@ def test_an_event_counts_in_a_comparison():
 def test_damaged_games_with_events_are_refused_or_read_as_they_are_written():
     for seed, options in enumerate(ALL_OPTIONS[::5]):
         text = format_record(ended_after(options, 12 * (seed + 1), EVENTS[seed % 3], seed % 2))
-        assert misread(text + "\n" + text, retell_games, seed, 300) == []
+        assert find_misread_texts(text + "\n" + text, reformat_games, seed, 300) == []
 
 
 def test_a_game_that_is_over_cannot_be_resigned():
@@ -293,7 +297,7 @@ def test_wrong_events_are_refused():
     "result", ["blue resigned; blue wins", "yellow resigned; yellow wins", "orange resigned; yellow wins",
                "blue resigned", "blue gave up; yellow wins", "yellow wins", "blue resigned; drawn", ""]
 )  # fmt: skip
-def test_results_that_no_event_can_have_are_refused(result):
+def test_results_that_contradict_the_event_are_refused(result):
     text = format_record(ended_after(Options(2), 12, "resigned", 1))
     with pytest.raises(ValueError, match=r"<text>, line \d+: .*expected"):
         read_text(text.replace("blue resigned; yellow wins", result))
@@ -325,7 +329,7 @@ def test_wrong_records_are_not_written():
 @pytest.mark.parametrize(
     "tags",
     [{"players": "2"}, {"game": "x"}, {"result": "x"}, {"neutral": "x"}, {"Date": "x"}, {"d": "two\nlines"},
-     {"d": " x"}, {"": "x"}, {"d": "x" * MAX_LINE}, {"k" * 33: "x"}, {"d": "\0"}],
+     {"d": " x"}, {"": "x"}, {"d": "x" * MAX_LINE_LENGTH}, {"k" * 33: "x"}, {"d": "\0"}],
 )  # fmt: skip
 def test_tags_that_cannot_be_read_back_are_not_written(tags):
     with pytest.raises(ValueError, match="tag "):

@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from damage import misread
+from damage import find_misread_texts
 from hypothesis import given
 from hypothesis import strategies as st
 from ninetka.positions import Options
@@ -17,11 +17,11 @@ from ninetka_env.api.records import GameRecord, format_record, result_text
 from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.sgf import read_sgf, sgf_text
-from ninetka_env.core.stated import Result, read_result
+from ninetka_env.core.stated_results import Result, read_result
 
 BLACK, WHITE = 0, 1
 
-# Text, the winner and the event that it names.
+# Stated text, and the winner and the event that the text names; None if it names none.
 TEXTS = [
     ("B+", BLACK, None),
     ("W+0.5", WHITE, None),
@@ -88,7 +88,11 @@ OVER = (
     "(;GM[1]SZ[9]KM[6.5]RU[Chinese]RE[{}];B[ea];W[fa];B[eb];W[fb];B[ec];W[fc];B[ed];W[fd];B[ee];W[fe];B[ef];W[ff]"
     ";B[eg];W[fg];B[eh];W[fh];B[ei];W[fi];B[];W[dd];B[];W[])"
 )
-"""A dead white stone is inside Black's 45 points, so the rules count Black 9, White 43.5."""
+"""SGF text of a finished game; `{}` is the result.
+
+Black's stones and area have 45 points. A dead white stone was not captured, so the area counts for no player by the
+rules: Black has 9 points and White 43.5.
+"""
 SCORES = "Black 9, White 43.5"
 
 
@@ -109,7 +113,7 @@ def heading_of(record: GameRecord) -> list[str]:
 
 
 @pytest.mark.parametrize(("text", "winner", "kind"), TEXTS)
-def test_a_text_says_who_has_won_and_how(text: str, winner: int | None, kind: str | None) -> None:
+def test_the_winner_and_the_event_of_a_text(text: str, winner: int | None, kind: str | None) -> None:
     assert read_result(text, ("Black", "White")) == read_result(f" {text}\n", ("black", "white")) == (winner, kind)
 
 
@@ -122,7 +126,7 @@ def test_seats_of_other_games() -> None:
         None,
         -1,
     ]
-    assert read_result("blue resigned", seats) == Result(None)  # it is unknown which other seat has won
+    assert read_result("blue resigned", seats) == Result(None)  # any of the other three seats may have won
     assert read_result("blue resigned", seats[:2]) == Result(0, "resigned")
     assert read_result("R+2", ("red", "rose")) == Result(None)
     assert read_result("rose wins", ("red", "rose")) == Result(1)
@@ -158,7 +162,7 @@ def test_the_winner_of_a_game_that_is_over(text: str, winner: int | None, kind: 
 
 @pytest.mark.parametrize("form", [OVER, NOT_OVER])
 @pytest.mark.parametrize("text", ["", " ", "?", "W+34.5"])
-def test_a_result_that_says_no_more_than_the_rules_is_not_kept(form: str, text: str) -> None:
+def test_a_result_that_adds_nothing_to_the_rules_is_not_stored(form: str, text: str) -> None:
     record = read(form, text)
     expected = (WHITE, "", None) if form == OVER else (UNFINISHED, "", None)
     if (form, text) == (NOT_OVER, "W+34.5"):
@@ -217,7 +221,7 @@ def test_a_record_is_made_with_a_stated_result() -> None:
         GameRecord.of(over.actions[:9], over.variant, stated="B+R")
 
 
-def test_a_record_that_contradicts_what_it_states_is_not_written() -> None:
+def test_a_record_that_contradicts_its_stated_result_is_not_written() -> None:
     record = read(OVER, "B+2.5")
     for wrong in ({"winner": WHITE}, {"counted": None}, {"stated": "W+2.5"}, {"stated": ""}, {"stated": "B+2.5\n"}):
         with pytest.raises(ValueError, match=r"the record says scores \(9.0, 43.5\) and winner"):
@@ -279,32 +283,32 @@ def test_wrong_stated_results_are_refused(result: str) -> None:
     st.sampled_from(["", "yellow wins ", "void", "Y+", "0"]),
     st.text(st.sampled_from("()[];:, asx9\t") | st.characters()),
 )
-def test_any_stated_text_survives_in_any_game(begin: str, more: str) -> None:
+def test_any_stated_text_survives_in_any_game(prefix: str, suffix: str) -> None:
     final = played(Options(2), 3)
-    record = GameRecord.of(final.actions, final.variant, drawn=final.drawn, stated=begin + more)
+    record = GameRecord.of(final.actions, final.variant, drawn=final.drawn, stated=prefix + suffix)
     assert read_text(format_record(record)) == [record]
 
 
 @pytest.mark.parametrize(
-    "more", ["); counted: x", " (stated: Void)", "; yellow wins (stated: x)", ", as stated (0)", ")"]
+    "suffix", ["); counted: x", " (stated: Void)", "; yellow wins (stated: x)", ", as stated (0)", ")"]
 )
-@pytest.mark.parametrize("begin", ["B+1", "odd", "void (", "0 ("])
-def test_stated_text_may_look_like_a_result(begin: str, more: str) -> None:
+@pytest.mark.parametrize("prefix", ["B+1", "odd", "void (", "0 ("])
+def test_stated_text_may_look_like_a_result(prefix: str, suffix: str) -> None:
     final = played(Options(4), 3)
-    record = GameRecord.of(final.actions, final.variant, drawn=final.drawn, stated=begin + more)
-    assert record.stated == begin + more
+    record = GameRecord.of(final.actions, final.variant, drawn=final.drawn, stated=prefix + suffix)
+    assert record.stated == prefix + suffix
     assert read_text(format_record(record)) == [record]
 
 
 def test_damaged_stated_results_are_refused_or_read_as_they_are_written() -> None:
-    def retell(text: str) -> str:
+    def rewrite(text: str) -> str:
         return "\n".join(map(format_record, read_text(text)))
 
     texts = [format_record(read(OVER, text)) for text in ("B+2.5", "Void (x)", "Unfinished")]
-    assert misread("\n".join(texts), retell, 0, 400) == []
+    assert find_misread_texts("\n".join(texts), rewrite, 0, 400) == []
 
 
-def test_games_are_added_behind_stated_results(tmp_path) -> None:
+def test_append_after_stated_results(tmp_path) -> None:
     for text in ("B+2.5", "Jigo", "Void", "Unfinished"):
         path, record = tmp_path / "games.txt", read(OVER, text)
         write_records(path, [record])
@@ -315,7 +319,7 @@ def test_games_are_added_behind_stated_results(tmp_path) -> None:
         assert whole.endswith(result)
         for lost in range(1 + (text == "Unfinished"), len(result)):
             path.write_text(whole[:-lost], encoding="utf-8")
-            if whole[:-lost].rstrip().endswith("; White wins"):  # which is a complete result, too
+            if whole[:-lost].rstrip().endswith("; White wins"):  # the shortened line is a complete result, too
                 continue
             with pytest.raises(ValueError, match="ends inside a game"):
                 write_records(path, [record], append=True)

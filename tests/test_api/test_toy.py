@@ -7,10 +7,10 @@ import pytest
 from toy.tictactoe import DEFINITION, Game
 
 from ninetka_agents.agent import RandomAgent, make_agent
-from ninetka_agents.conformance import uniform
+from ninetka_agents.conformance import evaluate_uniformly
 from ninetka_agents.one_seat import one_seat, one_seat_vector
 from ninetka_agents.search.guided import GuidedSearch
-from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_agents.search.gumbel import GumbelOptions, GumbelSearch
 from ninetka_agents.search.uct import search
 from ninetka_env.api.aec import GameAEC, wrapped
 from ninetka_env.api.one_seat import OneSeatEnv
@@ -87,7 +87,7 @@ def test_one_seat(make):
     assert {1, -1} <= set(paid) <= {1, 0, -1}
 
 
-def test_one_seat_in_batches_against_the_usual_yardstick():
+def test_one_seat_in_batches_against_the_default_opponent():
     env = one_seat_vector(3, "tictactoe")
     env.reset(seed=0)
     for _ in range(5):
@@ -110,8 +110,8 @@ def test_records():
 
 @pytest.mark.exhaustive
 def test_searches_find_the_win_and_the_only_defence():
-    guided = GuidedSearch(uniform, simulations=16, playouts=64)
-    gumbel = GumbelSearch(uniform, SearchOptions(simulations=512, gumbel_scale=0.0, playouts=8))
+    guided = GuidedSearch(evaluate_uniformly, simulations=16, playouts=64)
+    gumbel = GumbelSearch(evaluate_uniformly, GumbelOptions(simulations=512, gumbel_scale=0.0, playouts=8))
     for actions, best in (((0, 3, 1, 4), 2), ((0, 4, 1), 2), ((4, 0, 8, 2), 1)):
         game, rng = after(*actions), np.random.default_rng(0)
         assert search(game, 2000, rng).visits.argmax() == best

@@ -25,18 +25,18 @@ from ninetka_env.api.aec import observation_space
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import load_variant
-from ninetka_env.core.threads import claim, make_control, most_threads, open_shares, run_shared, share_begin
+from ninetka_env.core.threads import claim, default_num_threads, make_control, open_shares, run_shared, share_start
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.observation import SHAPE
-from ninetka_env.games.ninetka.rules import GAME
+from ninetka_env.games.ninetka.rules import STATE_DTYPE
 
 ARRAYS = ("observations", "action_mask", "to_move", "rewards", "terminated", "final_scores", "final_winner", "games")
-MANY = 2 * vector.GAMES_PER_THREAD + 100
-"""Number of games that is enough for a second thread."""
+MANY = 2 * vector.MIN_GAMES_PER_THREAD + 100
+"""A number of games for which a second thread is started."""
 
-compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="threads share compiled loops only")
-two_threads = pytest.mark.skipif(most_threads() < 2, reason="there is one processor only")
+compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="needs compiled loops, which threads share")
+two_threads = pytest.mark.skipif(default_num_threads() < 2, reason="needs two processors")
 
 
 def make_started(num_envs, *args, seed=0, **options):
@@ -62,7 +62,7 @@ def contents(envs):
 
 
 class Twin:
-    """The game of one slot of a batch, played in the PettingZoo environment."""
+    """One game of a batch, played in the PettingZoo environment."""
 
     def __init__(self, seed, **options):
         self.env = ninetka_v0.raw_env(**options)
@@ -92,7 +92,7 @@ class Twin:
 
 @pytest.mark.parametrize("reward", ["win", "score"])
 @pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
-def test_every_game_is_that_of_the_pettingzoo_environment(options, reward, scaled: Scaled):
+def test_every_game_equals_the_pettingzoo_environment(options, reward, scaled: Scaled):
     settings = options._asdict() | {"reward": reward}
     num_envs, rng, ended = scaled(4, 2), np.random.default_rng(0), 0
     envs = ninetka_v0.vector_env(num_envs, **settings)
@@ -164,7 +164,7 @@ def test_a_seed_gives_game_i_the_stream_of_seed_plus_i():
     assert len({str(board) for board in boards}) == 4
 
 
-def test_without_a_seed_the_streams_go_on():
+def test_without_a_seed_the_random_streams_continue():
     def draws(envs, *seeds):
         for seed in seeds:
             envs.reset(seed=seed)
@@ -273,7 +273,7 @@ def test_threads_do_not_change_the_games(num_players):
 
 
 def started_threads(envs):
-    """Step once and return the number of threads that the step has started."""
+    """Step once and return the number of threads that the step started."""
     before = threading.active_count()
     play(envs, np.random.default_rng(0), 1)
     return threading.active_count() - before
@@ -281,16 +281,16 @@ def started_threads(envs):
 
 @compiled
 @two_threads
-def test_helpers_are_started_where_they_are_worth_it():
+def test_helper_threads_are_started_for_enough_games():
     assert started_threads(make_started(MANY)) >= 1
     assert started_threads(make_started(MANY, num_threads=1)) == 0
-    assert started_threads(make_started(vector.GAMES_PER_THREAD)) == 0
+    assert started_threads(make_started(vector.MIN_GAMES_PER_THREAD)) == 0
 
 
 @compiled
 @two_threads
-def test_helpers_go_home_with_the_environment():
-    before = set(threading.enumerate())  # helpers of earlier tests, which may still end
+def test_helper_threads_end_with_the_environment():
+    before = set(threading.enumerate())  # includes helpers of earlier tests, which may still be ending
     envs = make_started(MANY)
     play(envs, np.random.default_rng(0), 3)
     time.sleep(0.05)
@@ -307,7 +307,7 @@ def test_helpers_go_home_with_the_environment():
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda envs: pickle.loads(pickle.dumps(envs))])
 @pytest.mark.parametrize("num_envs", [3, pytest.param(MANY, marks=compiled)])
-def test_a_copy_keeps_the_games_and_goes_on_alike(duplicate, num_envs):
+def test_a_copy_continues_identically(duplicate, num_envs):
     envs = make_started(num_envs, 3, neutral_placement="random")
     play(envs, np.random.default_rng(0), 60)
     before = contents(envs)
@@ -343,11 +343,11 @@ def test_it_works_in_a_forked_child_whose_helpers_are_gone():
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
 
-    def go_on():
+    def continue_playing():
         play(envs, rng, 20)
         there.send(contents(envs))
 
-    child = context.Process(target=go_on)
+    child = context.Process(target=continue_playing)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns about a fork in a process with threads
         child.start()
@@ -359,7 +359,7 @@ def test_it_works_in_a_forked_child_whose_helpers_are_gone():
 
 
 @compiled
-def test_environments_of_many_games_live_side_by_side():
+def test_environments_of_many_games_are_independent():
     together = [make_started(MANY + n, n, num_threads=2) for n in (2, 3, 4)]
     for step in range(60):
         for envs in together:
@@ -381,18 +381,18 @@ def test_the_step_is_compiled_once():
             one.step(list(random_actions(one, rng)))
             one.step(random_actions(one, rng).astype(np.int8))
             one.reset()
-    for kernel in (vector._step, vector._show_all):
+    for kernel in (vector._step, vector._write_all_outputs):
         assert times_compiled(kernel) == 1
-    assert times_compiled(vector._watch) <= 1
+    assert times_compiled(vector._run_helper) <= 1
 
 
 def times_compiled(function):
     """Return how many times a function was compiled for states of 9tka."""
-    return sum(numba.from_dtype(GAME) in dtypes_of(signature) for signature in function.signatures)
+    return sum(numba.from_dtype(STATE_DTYPE) in dtypes_of(signature) for signature in function.signatures)
 
 
 def dtypes_of(arguments):
-    """Return the types of a call's arguments: of arrays the type of the elements, of tuples the type of each member."""
+    """Return numba types for argument types: an array's element type, a tuple's member types, else the type itself."""
     found = []
     for kind in arguments:
         found += dtypes_of(kind.types) if isinstance(kind, numba.types.BaseTuple) else [getattr(kind, "dtype", kind)]
@@ -443,9 +443,9 @@ def test_one_thread_can_do_the_work_of_all(threads):
 @pytest.mark.parametrize("count", [1, 5, 1000])
 @pytest.mark.parametrize("shares", [1, 2, 7])
 def test_shares_are_equal_and_leave_nothing_out(count, shares):
-    begins = [share_begin(share, shares, count) for share in range(shares + 1)]
-    sizes = np.diff(begins)
-    assert (begins[0], begins[-1]) == (0, count)
+    starts = [share_start(share, shares, count) for share in range(shares + 1)]
+    sizes = np.diff(starts)
+    assert (starts[0], starts[-1]) == (0, count)
     assert max(sizes) - min(sizes) <= 1
 
 
@@ -459,7 +459,7 @@ def test_a_shared_run_does_every_item_once(threads):
 
 
 @compiled
-def test_an_error_in_a_helper_is_not_lost():
+def test_an_error_in_a_helper_thread_is_raised():
     def kernel(control):
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("helper")

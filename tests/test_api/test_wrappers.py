@@ -60,7 +60,7 @@ REFUSE = {
 }
 """The wrappers that require other spaces, with arguments."""
 ELSEWHERE = ["HumanRendering", "RecordVideo", "NumpyToTorch", "ArrayConversion", "JaxToNumpy", "JaxToTorch"]
-"""The wrappers that need other packages than Gymnasium; tests below use the first three if these are installed."""
+"""The wrappers that need further packages; tests below use the first three if their packages are installed."""
 
 
 def make(autoreset_mode="NEXT_STEP", **options):
@@ -108,7 +108,7 @@ def test_only_wrappers_of_observations_need_games_to_restart_in_the_next_step(na
 
 @new_gymnasium
 @pytest.mark.parametrize("name", REFUSE)
-def test_a_wrapper_for_other_spaces_says_so(name):
+def test_a_wrapper_for_other_spaces_raises_a_clear_error(name):
     with pytest.raises((TypeError, ValueError), match=rf"^{name} (requires|wrapper is only usable)"):
         getattr(vector, name)(make(), **REFUSE[name])
 

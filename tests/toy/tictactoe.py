@@ -7,19 +7,19 @@ from typing import Self
 import numpy as np
 
 from ninetka_env.core import game
-from ninetka_env.core.chance import Streams
-from ninetka_env.core.jit import frozen, jit
+from ninetka_env.core.jit import jit, readonly_array
 from ninetka_env.core.outcome import DRAWN
+from ninetka_env.core.random_streams import Streams
 from ninetka_env.core.registry import Definition, Limits, Sizes, register
-from ninetka_env.core.verbs import Codes, Mask, Record
+from ninetka_env.core.verbs import Mask, OptionCodes, State
 
 FIELDS = [("board", np.int8, (9,)), ("num_players", np.int8), ("to_move", np.int8), ("plies", np.int8)]
 """A square is 0 if empty, else seat + 1. Fields of single bytes need no padding, so equal games have equal bytes."""
 TICTACTOE = np.dtype((np.record, np.dtype(FIELDS)))
 
 SQUARES = np.arange(9).reshape(3, 3)
-LINES = frozen([*SQUARES, *SQUARES.T, SQUARES.diagonal(), SQUARES[::-1].diagonal()], np.int64)
-SYMMETRIES = frozen([np.rot90(board, k).ravel() for board in (SQUARES, SQUARES.T) for k in range(4)], np.int64)
+LINES = readonly_array([*SQUARES, *SQUARES.T, SQUARES.diagonal(), SQUARES[::-1].diagonal()], np.int64)
+SYMMETRIES = readonly_array([np.rot90(board, k).ravel() for board in (SQUARES, SQUARES.T) for k in range(4)], np.int64)
 """(8, 9): the image of each square under each symmetry of the board; the first is the identity."""
 MARKS = ".XO"
 
@@ -28,7 +28,7 @@ MARKS = ".XO"
 
 
 @jit
-def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
+def start(game: State, options: OptionCodes, streams: Streams, index: int) -> None:
     """Clear the board; there are no options and no random draws."""
     for square in range(9):
         game.board[square] = 0
@@ -36,13 +36,13 @@ def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
 
 
 @jit
-def num_actions(game: Record) -> int:
+def num_actions(game: State) -> int:
     """Return 9: the squares."""
     return 9
 
 
 @jit
-def winner_of(game: Record) -> int:
+def winner_of(game: State) -> int:
     """Return the seat that has three in a row, or `DRAWN`."""
     for line in range(len(LINES)):
         first = game.board[LINES[line, 0]]
@@ -52,26 +52,26 @@ def winner_of(game: Record) -> int:
 
 
 @jit
-def is_over(game: Record) -> bool:
+def is_over(game: State) -> bool:
     """Return whether the board is full or a seat has three in a row."""
     return game.plies == 9 or winner_of(game) != DRAWN
 
 
 @jit
-def is_legal(game: Record, action: int) -> bool:
+def is_legal(game: State, action: int) -> bool:
     """Return whether the square is empty and the game is not over."""
     return 0 <= action < 9 and game.board[action] == 0 and not is_over(game)
 
 
 @jit
-def write_legal_mask(game: Record, mask: Mask) -> None:
-    """Mark the empty squares."""
+def write_legal_mask(game: State, mask: Mask) -> None:
+    """Write 1 for each legal square, 0 for the others."""
     for square in range(9):
         mask[square] = is_legal(game, square)
 
 
 @jit
-def play(game: Record, action: int) -> int:
+def play(game: State, action: int) -> int:
     """Put a mark on a square."""
     game.board[action] = game.to_move + 1
     game.to_move = 1 - game.to_move
@@ -80,7 +80,7 @@ def play(game: Record, action: int) -> int:
 
 
 @jit
-def write_observation(game: Record, viewer: int, planes: Mask) -> None:
+def write_observation(game: State, viewer: int, planes: Mask) -> None:
     """Write three planes: the viewer's marks, the opponent's marks, ones."""
     for square in range(9):
         planes[square] = game.board[square] == viewer + 1
@@ -119,7 +119,7 @@ class Game(game.Game):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the position of a text of three rows."""
+        """Parse a position from three rows, as `str` writes them."""
         if len(text.split()) != 3 or any(len(row) != 3 or set(row) - set(MARKS) for row in text.split()):
             raise ValueError("expected three rows of three characters, each one of . X O")
         codes = [MARKS.index(mark) for mark in "".join(text.split())]
@@ -138,10 +138,10 @@ DEFINITION = register(
         title="Tic-tac-toe",
         version="tictactoe_v0",
         options=(),
-        sizes=lambda options: Sizes(TICTACTOE, num_players=2, num_actions=9, planes=(3, 3, 3), most_plies=9),
+        sizes=lambda options: Sizes(TICTACTOE, num_players=2, num_actions=9, planes=(3, 3, 3), max_plies=9),
         dtypes={TICTACTOE: Limits(players=2, actions=9, choices=9)},
         compiled=(start, num_actions, winner_of, is_over, is_legal, write_legal_mask, play, write_observation),
-        game="toy.tictactoe:Game",
+        class_path="toy.tictactoe:Game",
         seats=("crosses", "noughts"),
         symmetries=lambda options: SYMMETRIES,
     )

@@ -16,36 +16,36 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 CHROMIUM = os.environ.get("NINETKA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: `make browser` installs one")
 
-PATIENCE = 60_000
-"""Milliseconds before a wait fails. No browser test waits for the compiler; see `COMPILE`."""
+TIMEOUT_MS = 60_000
+"""Milliseconds before a wait fails. No browser test waits for the compiler; see `COMPILE_PROGRAM`."""
 
-expect.set_options(timeout=PATIENCE)
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 MIDDLE_OF_HIT = """number => {
     const hits = document.querySelectorAll(".hit"), box = hits[number % hits.length].getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
 }"""
-"""Return the centre of a hit area, in one call because the board may be redrawn between two calls."""
+"""JavaScript that returns the centre of a hit area. One call is needed: the board may be redrawn between two calls."""
 
 
-class Person:
-    """A user with a separate browser context."""
+class BrowserUser:
+    """A user with a separate browser context. `before(page)` is called before the page is loaded."""
 
     def __init__(
         self, browser: Browser, server: Server, before: Callable[[Page], None] = lambda page: None, **options: object
     ) -> None:
         self.context = browser.new_context(reduced_motion="reduce", **options)
-        self.context.set_default_timeout(PATIENCE)
+        self.context.set_default_timeout(TIMEOUT_MS)
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda told: told.type == "error" and self.errors.append(told.text))
+        self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         before(self.page)
         self.page.goto(server.url)
         self.page.wait_for_selector("#start")
 
-    def leave(self) -> None:
+    def close(self) -> None:
         self.context.close()
         assert self.errors == []
 
@@ -56,25 +56,25 @@ class Person:
         self.page.fill("input[name=name]", name)
         self.page.click("dialog[open] button[value=sit]")
 
-    def start(self, *seats: str, neutrals: str = "random", fast: bool = True) -> None:
+    def start_ninetka(self, *seats: str, neutrals: str = "random", fast: bool = True) -> None:
         """Fill in the form of 9tka and start."""
         self.page.locator("#game-ninetka").check(force=True)
         self.page.locator(f"#players-{len(seats)}").check(force=True)
-        self.choose("placed in turn" if neutrals == "players" else "at random")
-        self.begin(*seats, fast=fast)
+        self.choose_option("placed in turn" if neutrals == "players" else "at random")
+        self.start_with_seats(*seats, fast=fast)
 
     def start_game(self, game: str, board: str, *seats: str) -> None:
         """Fill in the form of another game and start."""
         self.page.locator(f"#game-{game}").check(force=True)
         self.page.wait_for_selector(f".home[data-game={game}]")
-        self.choose(board)
-        self.begin(*seats)
+        self.choose_option(board)
+        self.start_with_seats(*seats)
 
-    def choose(self, words: str) -> None:
-        label = self.page.locator("label.choice", has=self.page.get_by_text(words, exact=True))
+    def choose_option(self, text: str) -> None:
+        label = self.page.locator("label.choice", has=self.page.get_by_text(text, exact=True))
         label.locator("input").check(force=True)
 
-    def begin(self, *seats: str, fast: bool = True) -> None:
+    def start_with_seats(self, *seats: str, fast: bool = True) -> None:
         page = self.page
         for number, seat in enumerate(seats):
             page.select_option(f"#seat-{number}", seat)
@@ -95,16 +95,16 @@ class Person:
         """Start to count the frames in which the body of the page has the focus."""
         self.page.evaluate("""() => {
             window.lostFocus = 0;
-            const look = () => {
+            const check = () => {
                 window.lostFocus += document.activeElement === document.body;
-                requestAnimationFrame(look);
+                requestAnimationFrame(check);
             };
-            look();
+            check();
         }""")
 
-    def wait_for_band(self) -> None:
-        """Wait for the win probabilities in the timeline; flat areas count as invisible, so attached is enough."""
-        self.page.wait_for_selector(".band.known polygon", state="attached")
+    def wait_for_timeline(self) -> None:
+        """Wait for the win probabilities in the timeline."""
+        self.page.wait_for_selector(".band.known polygon", state="attached")  # flat areas count as invisible
 
     @property
     def plies(self) -> int:
@@ -117,17 +117,18 @@ class Person:
 
     def click(self, number: int = 0) -> None:
         """Click on a legal cell and wait until the move is shown."""
-        with self.moving():
+        with self.waiting_for_moves():
             self.page.mouse.click(*self.page.evaluate(MIDDLE_OF_HIT, number))
 
     def press(self, *keys: str) -> None:
-        with self.moving():
+        """Press keys and wait until the move is shown."""
+        with self.waiting_for_moves():
             for key in keys:
                 self.page.keyboard.press(key)
 
     @contextmanager
-    def moving(self, moves: int = 1) -> Iterator[None]:
-        """Wait on exit until `moves` more moves are shown than on entry."""
+    def waiting_for_moves(self, moves: int = 1) -> Iterator[None]:
+        """Wait at the end of the `with` block until `moves` new moves are shown."""
         shown = self.plies + moves
         yield
         self.page.wait_for_function(
@@ -135,16 +136,16 @@ class Person:
         )
 
 
-def saved(person: Person, button: str) -> Path:
+def download_file(user: BrowserUser, button: str) -> Path:
     """Download a game record or an SGF file and return its path."""
-    person.page.click("#tab-share")
-    with person.page.expect_download() as download:
-        person.page.click(button)
-    person.page.click("#tab-moves")
+    user.page.click("#tab-share")
+    with user.page.expect_download() as download:
+        user.page.click(button)
+    user.page.click("#tab-moves")
     return Path(download.value.path())
 
 
-def click_on(person: Person, name: str) -> None:
+def click_cell(user: BrowserUser, name: str) -> None:
     """Click on the cell with a name and wait until the move is shown."""
-    with person.moving():
-        person.page.locator(f".hit[aria-label^='{name}:']").click(force=True)
+    with user.waiting_for_moves():
+        user.page.locator(f".hit[aria-label^='{name}:']").click(force=True)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:  # Playwright may not be installed
-    from browser import Person
+    from browser import BrowserUser
     from playwright.sync_api import Browser
     from web_helpers import Server
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    from web_helpers import running
+    from web_helpers import running_server
 
-    with running(tmp_path_factory.mktemp("data") / "table.sqlite3") as server:
+    with running_server(tmp_path_factory.mktemp("data") / "table.sqlite3") as server:
         yield server
 
 
@@ -34,28 +34,28 @@ def browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def person(browser: Browser, server: Server) -> Iterator[Person]:
-    from browser import Person
+def open_browser(browser: Browser, server: Server) -> Iterator[BrowserUser]:
+    from browser import BrowserUser
 
-    one = Person(browser, server)
-    yield one
-    one.leave()
+    user = BrowserUser(browser, server)
+    yield user
+    user.close()
 
 
 @pytest.fixture
-def ann(browser: Browser, server: Server) -> Iterator[Person]:
-    with person(browser, server) as ann:
+def ann(browser: Browser, server: Server) -> Iterator[BrowserUser]:
+    with open_browser(browser, server) as ann:
         yield ann
 
 
 @pytest.fixture
-def bob(browser: Browser, server: Server) -> Iterator[Person]:
-    with person(browser, server) as bob:
+def bob(browser: Browser, server: Server) -> Iterator[BrowserUser]:
+    with open_browser(browser, server) as bob:
         yield bob
 
 
 @pytest.fixture(scope="module")
-def inspected(browser: Browser, server: Server) -> Iterator[Person]:
+def shared_user(browser: Browser, server: Server) -> Iterator[BrowserUser]:
     """A user that all tests of a module share."""
-    with person(browser, server) as inspected:
-        yield inspected
+    with open_browser(browser, server) as user:
+        yield user

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("playwright")
-from browser import Person, click_on, needs_chromium, saved
+from browser import BrowserUser, click_cell, download_file, needs_chromium
 from playwright.sync_api import Browser, expect
 from web_helpers import Server
 
@@ -21,8 +21,8 @@ MORE_PLAYERS = [("random", "me", "maxn"), ("maxn", "random", "me", "maxn")]
 @pytest.mark.parametrize(
     "seats", [("me", "maxn"), *(pytest.param(seats, marks=pytest.mark.exhaustive) for seats in MORE_PLAYERS)]
 )
-def test_a_whole_game_by_clicks(ann: Person, seats: tuple[str, ...]) -> None:
-    ann.start(*seats, neutrals="players" if len(seats) == 3 else "random")
+def test_a_whole_game_by_clicks(ann: BrowserUser, seats: tuple[str, ...]) -> None:
+    ann.start_ninetka(*seats, neutrals="players" if len(seats) == 3 else "random")
     clicks = 0
     while ann.wait_for_turn():
         ann.click(clicks)
@@ -32,7 +32,7 @@ def test_a_whole_game_by_clicks(ann: Person, seats: tuple[str, ...]) -> None:
     scores = [int(text) for text in ann.page.locator(".score").all_inner_texts()]
     assert len(scores) == len(seats)
     winner = ann.page.locator(".seat").nth(max(seat for seat, score in enumerate(scores) if score == max(scores)))
-    expect(winner).to_contain_text("wins")  # among equal scores, the latest seat
+    expect(winner).to_contain_text("wins")  # of equal scores, the last seat wins
     names = ann.page.locator(".person b").all_inner_texts()
     ann.page.click("#rematch")
     expect(ann.page.locator("#rematch")).to_have_count(0)
@@ -40,8 +40,8 @@ def test_a_whole_game_by_clicks(ann: Person, seats: tuple[str, ...]) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_whole_game_by_keys(ann: Person) -> None:
-    ann.start("me", "random", "random")
+def test_a_whole_game_by_keys(ann: BrowserUser) -> None:
+    ann.start_ninetka("me", "random", "random")
     keys = [("Enter",), ("ArrowDown", "Enter"), ("ArrowRight", " "), ("ArrowLeft", "ArrowUp", "Enter")]
     ann.wait_for_turn()
     ann.tab_to_board()
@@ -59,22 +59,22 @@ def test_a_whole_game_by_keys(ann: Person) -> None:
     assert ann.page.evaluate("window.lostFocus") == 0
 
 
-def test_a_whole_game_of_go_by_clicks(ann: Person, tmp_path: Path) -> None:
+def test_a_whole_game_of_go_by_clicks(ann: BrowserUser, tmp_path: Path) -> None:
     page = ann.page
     ann.start_game("go", "5 x 5", "me", "me")
     moves = ["C1", "D1", "C2", "D2", "C3", "D3", "C4", "D4", "C5", "D5", "B3", "A1"]
     for name in moves:
-        click_on(ann, name)
+        click_cell(ann, name)
     expect(page.locator(".stones .stone")).to_have_count(12)
     page.mouse.click(
         *page.evaluate("""() => { const box = document.querySelector(".board").getBoundingClientRect();
         return [box.x + box.width / 2, box.y + box.height / 2]; }""")
     )
     expect(page.locator(".toast").last).to_have_text("the point is occupied")
-    with ann.moving():
+    with ann.waiting_for_moves():
         page.click("#act-P")
     expect(page.locator(".hint")).to_contain_text("passed")
-    with ann.moving():
+    with ann.waiting_for_moves():
         page.keyboard.press("p")
     expect(page.locator(".question")).to_contain_text("1 dead stone")
     expect(page.locator(".dead")).to_have_count(1)
@@ -85,7 +85,7 @@ def test_a_whole_game_of_go_by_clicks(ann: Person, tmp_path: Path) -> None:
     page.click("#accept")
     expect(page.locator(".headline")).to_have_text("White wins")  # by komi
     assert page.locator(".score").all_inner_texts() == ["15", "17"]
-    file = saved(ann, "#download-sgf")
+    file = download_file(ann, "#download-sgf")
     page.click(".brand")
     page.set_input_files("#file", {"name": "game.sgf", "mimeType": "text/plain", "buffer": file.read_bytes()})
     expect(page.locator(".count")).to_have_text("0 / 14")
@@ -95,7 +95,7 @@ def test_a_whole_game_of_go_by_clicks(ann: Person, tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_whole_game_of_go_by_keys(ann: Person) -> None:
+def test_a_whole_game_of_go_by_keys(ann: BrowserUser) -> None:
     page = ann.page
     ann.start_game("go", "5 x 5", "me", "me")
     ann.wait_for_turn()
@@ -114,27 +114,27 @@ def test_a_whole_game_of_go_by_keys(ann: Person) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_whole_game_of_kropki_by_clicks(ann: Person) -> None:
+def test_a_whole_game_of_kropki_by_clicks(ann: BrowserUser) -> None:
     page = ann.page
     ann.start_game("kropki", "6 x 6", "me", "me")
     for name in ("B4", "B3", "C4", "F1", "A3", "F2", "D3", "F3", "B2", "F4"):
-        click_on(ann, name)
+        click_cell(ann, name)
     page.locator(".hit[aria-label^='C2:']").hover(force=True)
-    expect(page.locator(".preview .planned.chain")).to_have_count(1)  # what it would enclose
-    click_on(ann, "C2")
+    expect(page.locator(".preview .planned.chain")).to_have_count(1)  # the chain that the point would close
+    click_cell(ann, "C2")
     expect(page.locator(".may")).to_have_count(2)
-    click_on(ann, "C3")  # any node of the core draws it
+    click_cell(ann, "C3")  # a click on any node of the core draws its chain
     expect(page.locator(".under .chain")).to_have_count(1)
     assert page.locator(".score").all_inner_texts() == ["1", "0"]
     while ann.wait_for_turn():
         if page.locator("#act-E").count():
-            with ann.moving():
+            with ann.waiting_for_moves():
                 page.click("#act-E")
         else:
             ann.click(3)
     expect(page.locator(".headline")).to_contain_text(re.compile("wins|Drawn"))
     plies, moves = ann.plies, page.locator(".move").all_inner_texts()
-    file = saved(ann, "#download-sgf")
+    file = download_file(ann, "#download-sgf")
     page.click(".brand")
     page.fill("#record", file.read_text(encoding="utf-8"))
     page.click("#open-record")
@@ -145,7 +145,7 @@ def test_a_whole_game_of_kropki_by_clicks(ann: Person) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_whole_game_of_kropki_by_keys(ann: Person) -> None:
+def test_a_whole_game_of_kropki_by_keys(ann: BrowserUser) -> None:
     page = ann.page
     ann.start_game("kropki", "6 x 6", "me", "greedy")
     ann.wait_for_turn()
@@ -159,8 +159,8 @@ def test_a_whole_game_of_kropki_by_keys(ann: Person) -> None:
     expect(page.locator("#live")).to_contain_text(re.compile("wins?|Drawn"))
 
 
-def test_moves_are_taken_back_and_nothing_is_lost_by_a_reload(ann: Person) -> None:
-    ann.start("me", "me")
+def test_moves_are_taken_back_and_nothing_is_lost_by_a_reload(ann: BrowserUser) -> None:
+    ann.start_ninetka("me", "me")
     for number in range(5):
         ann.click(number)
     assert ann.plies == 5
@@ -176,18 +176,20 @@ def test_moves_are_taken_back_and_nothing_is_lost_by_a_reload(ann: Person) -> No
     assert ann.page.locator(".move").all_inner_texts()[:3] == moves[:3]
 
 
-def test_two_people_and_a_watcher_share_a_table(ann: Person, bob: Person, browser: Browser, server: Server) -> None:
-    ann.start("me", "open")
+def test_two_people_and_a_watcher_share_a_table(
+    ann: BrowserUser, bob: BrowserUser, browser: Browser, server: Server
+) -> None:
+    ann.start_ninetka("me", "open")
     url = ann.page.url
     bob.join(url, "Bob")
     expect(ann.page.locator(".seat").nth(1)).to_contain_text("Bob")
-    watcher = Person(browser, server)
+    watcher = BrowserUser(browser, server)
     watcher.page.goto(url)
     for turn in range(6):
         (ann if turn % 2 == 0 else bob).wait_for_turn()
         (ann if turn % 2 == 0 else bob).click(turn)
-    for person in (ann, bob, watcher):
-        expect(person.page.locator(".count")).to_have_text("6 / 6")
+    for user in (ann, bob, watcher):
+        expect(user.page.locator(".count")).to_have_text("6 / 6")
     assert watcher.page.locator(".hit").count() == 0
     assert bob.page.locator(".hit").count() == 0
     ann.page.click("#undo")
@@ -198,4 +200,4 @@ def test_two_people_and_a_watcher_share_a_table(ann: Person, bob: Person, browse
     expect(watcher.page.locator(".count")).to_have_text("4 / 4")
     watcher.page.click("#tab-analysis")
     expect(watcher.page.locator(".panel")).to_contain_text("when the game is over")
-    watcher.leave()
+    watcher.close()

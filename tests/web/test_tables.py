@@ -18,7 +18,7 @@ from ninetka_env.games.ninetka.game import Game
 from ninetka_web.server.new_tables import create_table
 from ninetka_web.server.protocol import Create
 from ninetka_web.tables.endings import resign
-from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.tables.journal import dump_table, load_table
 from ninetka_web.tables.records import record_of, table_of_record
 from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.setup import Seat
@@ -28,8 +28,9 @@ from ninetka_web.tables.views import view_of
 ANN, BOB = "a" * 32, "b" * 32
 
 
-def table_of(*seats: str, person: str = ANN, **options: object) -> Table:
-    return create_table(Create(type="create", seats=list(seats), name="Ann", **options), person)
+def table_of(*seats: str, user: str = ANN, **options: object) -> Table:
+    """Return a table created by a message `create` with these seats and further fields."""
+    return create_table(Create(type="create", seats=list(seats), name="Ann", **options), user)
 
 
 def play_on(table: Table, plies: int, rng: np.random.Generator) -> None:
@@ -42,26 +43,26 @@ def play_on(table: Table, plies: int, rng: np.random.Generator) -> None:
         if seat.agent:
             table.play_agent(action)
         else:
-            table.play(seat.holder, len(table.actions), action)
+            table.play(seat.user, len(table.actions), action)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_what_is_shown_is_what_the_slow_reference_says(players: int) -> None:
+def test_states_agree_with_the_slow_reference(players: int) -> None:
     rng, table = np.random.default_rng(players), table_of(*["me"] * players)
     reference = ReferenceGame(players)
-    cells = table.course.start["cells"]
+    cells = table.history.start_json["cells"]
     while not table.is_over:
         view = view_of(table)
         assert (table.winner, view["winner"]) == (UNFINISHED, None)
-        assert [action_of(hit) for hit in view["hits"]] == reference.legal_actions()
-        assert (view["to_move"], [owner - 1 for owner in cells[121:]]) == (reference.to_move, reference.owners())
-        hit = view["hits"][rng.integers(len(view["hits"]))]
+        assert [action_of(hit) for hit in view["clickable"]] == reference.legal_actions()
+        assert (view["to_move"], [code - 1 for code in cells[121:]]) == (reference.to_move, reference.owners())
+        hit = view["clickable"][rng.integers(len(view["clickable"]))]
         table.play(ANN, len(table.actions), action_of(hit))
         reference.play(action_of(hit))
-        move = table.course.moves[-1]
+        move = table.history.moves[-1]
         landing = hit if isinstance(hit, int) else hit[2]
         assert (move["action"], move["to"], move["passed"]) == (action_of(hit), landing, sorted(reference.passed))
-        for cell, code in move["cells"]:  # as browsers apply the moves
+        for cell, code in move["cells"]:  # as a browser does
             cells[cell] = code
         assert [code % 8 for code in cells[:121]] == np.ravel(reference.board).tolist()
     assert table.winner == view_of(table)["winner"] == reference.winner()
@@ -70,8 +71,8 @@ def test_what_is_shown_is_what_the_slow_reference_says(players: int) -> None:
 def test_a_refused_move_changes_nothing() -> None:
     table = table_of("me", "open")
     table.sit(BOB, 1, "Bob", False)
-    before = text_of(table)
-    for person, ply, action, reason in [
+    before = dump_table(table)
+    for user, ply, action, reason in [
         (ANN, 1, 24, "too late"),
         (BOB, 0, 24, "not your seat"),
         ("c" * 32, 0, 24, "not your seat"),
@@ -81,11 +82,11 @@ def test_a_refused_move_changes_nothing() -> None:
         (ANN, 0, 4_000, "next to the edge"),
     ]:
         with pytest.raises(RefusedError, match=reason):
-            table.play(person, ply, action)
-        assert text_of(table) == before
+            table.play(user, ply, action)
+        assert dump_table(table) == before
 
 
-def test_open_seats_belong_to_nobody() -> None:
+def test_open_seats_belong_to_no_user() -> None:
     table = table_of("open", "maxn")
     with pytest.raises(RefusedError, match="not your seat"):
         table.play("", 0, 24)
@@ -99,10 +100,10 @@ def test_open_seats_belong_to_nobody() -> None:
         table.sit(ANN, 3, "Ann", False)
 
 
-def test_one_person_takes_back_at_once_to_the_own_move() -> None:
+def test_a_single_user_takes_moves_back_without_asking() -> None:
     table, rng = table_of("me", "random", "random"), np.random.default_rng(0)
     play_on(table, 4, rng)  # seat 0 has played plies 0 and 3
-    position = table.course.position(3)
+    position = table.history.position(3)
     table.undo(ANN)
     assert (table.actions, table.game) == (table.actions[:3], position)
     assert table.helped
@@ -118,7 +119,7 @@ def test_others_are_asked_before_a_move_is_taken_back() -> None:
     play_on(table, 4, rng)
     table.undo(ANN)
     assert (len(table.actions), view_of(table)["undo"]) == (4, 2)
-    with pytest.raises(RefusedError, match="asked"):
+    with pytest.raises(RefusedError, match="no request to answer"):
         table.answer(ANN, True)
     table.answer(BOB, False)
     assert (len(table.actions), view_of(table)["undo"]) == (4, -1)
@@ -130,60 +131,64 @@ def test_others_are_asked_before_a_move_is_taken_back() -> None:
     assert len(table.actions) == 3
 
 
-def test_a_wish_to_take_back_ends_with_the_game() -> None:
+def test_an_undo_request_ends_with_the_game() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         table = table_of("me", "open", "random")
         table.sit(BOB, 1, "Bob", False)
         while not table.is_over:
             if table.agent_to_move:
-                table.wishes.clear()
-                table.wishes.tries.clear()
+                table.pending_request.clear()
+                table.pending_request.attempts.clear()
                 table.undo(ANN)
             play_on(table, 1, rng)
-        if table.course.moves[-1]["seat"] == 2:  # the agent made the last move while the request was open
+        if table.history.moves[-1]["seat"] == 2:  # the agent made the last move while the request was open
             break
-    assert (view_of(table)["wish"], view_of(table)["undo"]) == ("", -1)
-    with pytest.raises(RefusedError, match="nobody has asked"):
+    assert (view_of(table)["request"], view_of(table)["undo"]) == ("", -1)
+    with pytest.raises(RefusedError, match="no request to answer"):
         table.answer(BOB, True)
     assert table.is_over
 
 
-def test_giving_up_ends_a_game_or_leaves_it_to_maxn() -> None:
-    alone = table_of("me", "maxn")
-    resign(alone, ANN)
-    assert (alone.is_over, alone.winner, view_of(alone)["event"]) == (True, 1, {"kind": "resigned", "seat": 0})
+def test_resigning_ends_the_game_or_lets_an_agent_take_over() -> None:
+    two_seats = table_of("me", "maxn")
+    resign(two_seats, ANN)
+    assert (two_seats.is_over, two_seats.winner, view_of(two_seats)["event"]) == (
+        True,
+        1,
+        {"kind": "resigned", "seat": 0},
+    )
     with pytest.raises(RefusedError, match="over"):
-        alone.undo(ANN)
-    together = table_of("me", "open", "random")
-    together.sit(BOB, 1, "Bob", False)
-    resign(together, ANN)
-    assert (together.is_over, together.seats[0].agent, together.resigned) == (False, "maxn", [0])
+        two_seats.undo(ANN)
+    three_seats = table_of("me", "open", "random")
+    three_seats.sit(BOB, 1, "Bob", False)
+    resign(three_seats, ANN)
+    assert (three_seats.is_over, three_seats.seats[0].agent, three_seats.resigned) == (False, "maxn", [0])
     with pytest.raises(RefusedError, match="not your seat"):
-        together.play(ANN, 0, 24)
+        three_seats.play(ANN, 0, 24)
     with pytest.raises(RefusedError, match="only players"):
-        resign(together, ANN)
-    resign(together, BOB)
-    view = view_of(together)
+        resign(three_seats, ANN)
+    resign(three_seats, BOB)
+    view = view_of(three_seats)
     assert (view["over"], view["ended"], view["event"], view["winner"]) == (True, True, None, None)
     with pytest.raises(RefusedError, match="finished"):
-        record_of(together)
+        record_of(three_seats)
 
 
-def test_one_person_in_both_seats_gives_up_and_nobody_wins() -> None:
+def test_one_user_in_both_seats_resigns_and_there_is_no_winner() -> None:
     table = table_of("me", "me")
     resign(table, ANN)
     assert (table.is_over, table.event, table.winner, table.resigned) == (True, None, UNFINISHED, [0, 1])
 
 
-def test_a_rematch_begins_with_nothing_given_up() -> None:
+def test_a_rematch_starts_without_resignations() -> None:
     table = table_of("me", "maxn")
     resign(table, ANN)
     table.rematch(ANN)
     assert (table.is_over, table.event, table.winner, view_of(table)["winner"]) == (False, None, UNFINISHED, None)
 
 
-def test_a_drawn_game_is_no_open_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drawn_game_is_not_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of("me", "maxn")
     monkeypatch.setattr(Game, "winner", lambda game: DRAWN)  # future games may end in a draw
     assert (table.winner, view_of(table)["winner"]) == (UNFINISHED, None)
@@ -208,63 +213,63 @@ def test_a_rematch_rotates_seats_and_draws_new_neutral_stones() -> None:
 
 @pytest.mark.parametrize("neutral_placement", ["players", "random"])
 @pytest.mark.parametrize("plies", [0, 7, 30, 60, 100])
-def test_the_journal_brings_a_table_back(neutral_placement: str, plies: int) -> None:
+def test_a_table_is_restored_from_its_journal(neutral_placement: str, plies: int) -> None:
     table = table_of("me", "open", "maxn", options={"neutral_placement": neutral_placement, "turn_order": "continue"})
     table.sit(BOB, 1, "Bob", True)
     play_on(table, plies, np.random.default_rng(plies))
-    again = table_from(text_of(table))
-    assert (view_of(again), text_of(again)) == (view_of(table), text_of(table))
-    assert again.seats_of(BOB) == [1]
+    restored = load_table(dump_table(table))
+    assert (view_of(restored), dump_table(restored)) == (view_of(table), dump_table(table))
+    assert restored.seats_of(BOB) == [1]
 
 
-def test_the_journal_brings_a_given_up_table_back() -> None:
+def test_a_resigned_table_is_restored_from_its_journal() -> None:
     table = table_of("me", "maxn")
     play_on(table, 5, np.random.default_rng(0))
     resign(table, ANN)
-    again = table_from(text_of(table))
-    assert (view_of(again), text_of(again)) == (view_of(table), text_of(table))
-    assert (again.game, again.winner, again.event) == (table.game, 1, Event("resigned", 0))
+    restored = load_table(dump_table(table))
+    assert (view_of(restored), dump_table(restored)) == (view_of(table), dump_table(table))
+    assert (restored.game, restored.winner, restored.event) == (table.game, 1, Event("resigned", 0))
 
 
-def test_tokens_and_holders_are_not_shown() -> None:
+def test_user_ids_are_not_in_the_state() -> None:
     assert ANN not in str(view_of(table_of("me", "open")))
 
 
-def test_records_go_out_and_come_back() -> None:
+def test_game_records_round_trip() -> None:
     table = table_of("me", "maxn", "net", options={"neutral_placement": "random"})
     with pytest.raises(RefusedError, match="finished"):
         record_of(table)
     play_on(table, 100, np.random.default_rng(1))
     shown = table_of_record(record_of(table))
-    assert (shown.course.moves, shown.winner, shown.is_over) == (table.course.moves, table.winner, True)
+    assert (shown.history.moves, shown.winner, shown.is_over) == (table.history.moves, table.winner, True)
     assert [seat.name for seat in shown.seats] == ["Ann", "maxn", "net"]
     assert not shown.agent_to_move
     with pytest.raises(RefusedError, match="only shows"):
         shown.play(ANN, 0, 24)
 
 
-def test_records_that_are_read_can_be_shown() -> None:
+def test_game_records_that_are_read_can_be_shown() -> None:
     table = table_of("me", "maxn", "net", options={"neutral_placement": "random"})
     play_on(table, 100, np.random.default_rng(1))
     text = format_record(record_of(table))
     assert text.startswith("game record, format 2\ngame: ninetka\nplayers: 3\n")
     (record,) = read_records(io.StringIO(text))
     shown = table_of_record(record)
-    assert (shown.course.moves, shown.winner, shown.setup) == (table.course.moves, table.winner, table.setup)
+    assert (shown.history.moves, shown.winner, shown.setup) == (table.history.moves, table.winner, table.setup)
 
 
-def test_the_record_of_a_given_up_game_goes_out_and_comes_back() -> None:
+def test_the_record_of_a_resigned_game_round_trips() -> None:
     table = table_of("maxn", "me")
     play_on(table, 60, np.random.default_rng(1))
     resign(table, ANN)
     text = format_record(record_of(table))
     assert text.endswith("result: blue resigned; yellow wins\n")
     shown = table_of_record(*read_records(io.StringIO(text)))
-    assert (shown.course.moves, shown.winner, shown.resigned) == (table.course.moves, 0, [1])
+    assert (shown.history.moves, shown.winner, shown.resigned) == (table.history.moves, 0, [1])
     assert view_of(shown)["event"] == {"kind": "resigned", "seat": 1}
 
 
-def test_a_game_lost_on_time_is_shown_without_being_given_up() -> None:
+def test_a_game_lost_on_time_is_not_shown_as_resigned() -> None:
     table = table_of("maxn", "me", "maxn")
     play_on(table, 60, np.random.default_rng(1))
     record = GameRecord.of(table.actions, table.setup.variant, event=Event("time", 1))
@@ -282,31 +287,31 @@ def test_records_of_other_games_are_refused() -> None:
         table_of_record(replace(record, variant=other))
 
 
-def test_a_position_can_be_played_on_from() -> None:
+def test_a_game_can_start_from_a_position() -> None:
     table = table_of("me", "maxn")
     play_on(table, 50, np.random.default_rng(2))
-    twin = table_of("me", "maxn", position=str(table.game))
-    assert (twin.game, twin.course.moves) == (table.game, [])
-    play_on(twin, 100, np.random.default_rng(3))
+    copy = table_of("me", "maxn", position=str(table.game))
+    assert (copy.game, copy.history.moves) == (table.game, [])
+    play_on(copy, 100, np.random.default_rng(3))
     with pytest.raises(RefusedError, match="no record"):
-        record_of(twin)
+        record_of(copy)
     with pytest.raises(RefusedError, match="cannot be read"):
         table_of("me", "maxn", position="9tka")
     with pytest.raises(RefusedError, match="of 2 players"):
         table_of("me", "maxn", "maxn", position=str(table.game))
-    over = Game.from_text(str(twin.game))
+    over = Game.from_text(str(copy.game))
     with pytest.raises(RefusedError, match="over"):
         table_of("me", "maxn", position=str(over))
 
 
-def test_the_analysis_helps_nobody_against_others() -> None:
+def test_the_analysis_is_refused_while_users_play_each_other() -> None:
     table = table_of("me", "open")
     table.check_analysis(ANN)
-    table.seats[1] = Seat(name="Bob", holder=BOB)
-    for person in (ANN, BOB, "c" * 32):
+    table.seats[1] = Seat(name="Bob", user=BOB)
+    for user in (ANN, BOB, "c" * 32):
         with pytest.raises(RefusedError, match="people play"):
-            table.check_analysis(person)
+            table.check_analysis(user)
     resign(table, ANN)
     assert table.winner == 1
     table.check_analysis(ANN)
-    assert not table.course.position(0).is_over  # the analysis ignores the resignation
+    assert not table.history.position(0).is_over  # the analysis ignores the resignation

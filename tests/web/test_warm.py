@@ -1,4 +1,4 @@
-"""Compilation for the web app: what waits for it, and what happens if the compiling process fails."""
+"""Compilation for the web app: messages that wait for it, and failures of the compiling subprocess."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from systems import posix
+from requirements import needs_posix
 from web_helpers import Client, Server
 
-from ninetka_web.server.connections import Guest
+from ninetka_web.server.connections import Connection
 from ninetka_web.server.hub import Hub
 from ninetka_web.server.new_tables import create_table
 from ninetka_web.server.protocol import Create
@@ -30,54 +30,55 @@ from ninetka_web.thinking.warm import RULES, Job, WarmUp
 JOBS = [Job("ninetka", RULES), Job("ninetka", "random")]
 
 
-@posix
+@needs_posix
 @pytest.mark.exhaustive
-def test_the_first_start_of_all_is_alive_while_it_compiles(tmp_path: Path) -> None:
+def test_the_server_answers_while_it_compiles_for_the_first_time(tmp_path: Path) -> None:
     """Takes about 15 s of CPU time, to compile the rules of 9tka and one agent."""
     server = Server(tmp_path / "table.sqlite3", cache=tmp_path / "cache")
     with Client(server) as ann:
-        ann.say("create", seats=["me", "maxn"])
-        assert ann.until("compiling")["what"] == "9tka, first board"  # the server answers with the reason for the wait
-        ann.until("state")
+        ann.send("create", seats=["me", "maxn"])
+        assert ann.wait_for("compiling")["what"] == "9tka, first board"
+        ann.wait_for("state")
         ann.play()
         assert ann.state["compiling"]
         with Client(server) as bob:  # Bob plays meanwhile
             bob.create("me", "me")
             for _ in range(20):
                 bob.play()
-            assert bob.ask("analyse", ply=0, engine="mcts") == ""
-            assert bob.until("compiling")["what"] == "9tka, analysis by mcts"
-            bob.ask("rest")
+            assert bob.request("analyse", ply=0, engine="mcts") == ""
+            assert bob.wait_for("compiling")["what"] == "9tka, analysis by mcts"
+            bob.request("stop_analysis")
         while len(ann.state["moves"]) == 1:
-            ann.hear()
+            ann.receive()
         (child,) = children(server.process.pid)
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(30) == 130
-    told, said = server.process.communicate()
-    assert said == "stopped\n"
-    first, *_ = lines = [line.split(" (")[0] for line in told.splitlines()]
+    stdout, stderr = server.process.communicate()
+    assert stderr == "stopped\n"
+    first, *_ = lines = [line.split(" (")[0] for line in stdout.splitlines()]
     assert first == "compiling, once: 9tka, first board"
     assert "compiling, once: 9tka, maxn" in lines[1:4]  # jobs that a user waits for come first
     wait_for_end_of(child)
 
 
-def wait_for_end_of(process: int) -> None:
+def wait_for_end_of(pid: int) -> None:
     """Wait until a process is gone and not even a zombie is left."""
     end = time.perf_counter() + 30
     with contextlib.suppress(ProcessLookupError):
         while time.perf_counter() < end:
-            os.kill(process, 0)
+            os.kill(pid, 0)
             time.sleep(0.01)
-        pytest.fail("it has not ended")
+        pytest.fail(f"process {pid} has not ended")
 
 
-def children(process: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """Return the process ids of the children of a process."""
     listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True)
     pairs = [line.split() for line in listed.stdout.splitlines()]
-    return [int(pid) for pid, parent in pairs if int(parent) == process]
+    return [int(child) for child, parent in pairs if int(parent) == pid]
 
 
-LOOP = """
+LOOP_PROGRAM = """
 from numba.core.dispatcher import Dispatcher
 import sys
 from ninetka_env.core.sgf import read_sgf
@@ -85,7 +86,7 @@ from ninetka_web.games.adapter import adapter_of
 from ninetka_web.server.new_tables import create_table
 from ninetka_web.server.protocol import Create
 from ninetka_web.tables.endings import resign
-from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.tables.journal import dump_table, load_table
 from ninetka_web.tables.records import record_of, sgf_of, table_of_record
 from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.views import view_of
@@ -98,32 +99,32 @@ def refuse(self, signature):
     raise AssertionError(f"{self.py_func.__qualname__} is compiled for {signature}")
 
 
-def wish(seats):
+def message(seats):
     return {"type": "create", "game": game, "seats": ["me"] * seats}
 
 
-warm.begin(adapter_of(game).kind(options))
+warm.dry_run_new_table(adapter_of(game).compile_key(options))
 compile, Dispatcher.compile = Dispatcher.compile, refuse
 for seats in adapter_of(game).offer.seats:
-    table = create_table(Create(**wish(seats), options=options), "ann")
+    table = create_table(Create(**message(seats), options=options), "ann")
     view_of(table)
-    table_from(text_of(table))
+    load_table(dump_table(table))
 Dispatcher.compile = compile
-warm.rehearse(adapter_of(game).kind(options))
+warm.dry_run_table(adapter_of(game).compile_key(options))
 Dispatcher.compile = refuse
 for seats in adapter_of(game).offer.seats:
-    table = create_table(Create(**wish(seats), options=options), "ann")
+    table = create_table(Create(**message(seats), options=options), "ann")
     while table.is_running:
         view_of(table)
         for action in (table.game.legal_mask() == 0).nonzero()[0][:3].tolist():
-            table.adapter.board.why_not(table.game, action)
+            table.adapter.board.illegal_reason(table.game, action)
         legal = table.game.legal_actions().tolist()
         table.play("ann", len(table.actions), legal[len(legal) // 2 if len(table.actions) % 3 else 0])
     record_of(table)
-    table = table_from(text_of(table))
+    table = load_table(dump_table(table))
     if game != "ninetka":
         view_of(table_of_record(*read_sgf(sgf_of(table).encode())))
-    table = create_table(Create(**wish(seats), position=str(table.course.position(20))), "ann")
+    table = create_table(Create(**message(seats), position=str(table.history.position(20))), "ann")
     table.play("ann", 0, int(table.game.legal_actions()[0]))
     try:
         table.play("ann", 1, 0)
@@ -146,24 +147,24 @@ for seats in adapter_of(game).offer.seats:
         ("kropki", {"width": 10, "height": 8, "territory": "immediate", "start": "cross"}),
     ],
 )
-def test_the_event_loop_calls_nothing_that_was_not_rehearsed(game: str, options: dict[str, object]) -> None:
-    subprocess.run([sys.executable, "-c", LOOP, game, repr(options)], check=True)
+def test_the_dry_run_compiles_all_that_the_event_loop_calls(game: str, options: dict[str, object]) -> None:
+    subprocess.run([sys.executable, "-c", LOOP_PROGRAM, game, repr(options)], check=True)
 
 
-# If the other process cannot compile
+# If the compiling subprocess fails
 
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Job]:
-    """The jobs that this process has done; none of `JOBS` is in the cache."""
+    """Only add each job to the returned list, instead of loading or compiling it. No job is cached at first."""
     done: list[Job] = []
-    monkeypatch.setattr(warm, "_mark", lambda job: tmp_path / job.what)
-    monkeypatch.setattr(warm, "warm", done.append)
+    monkeypatch.setattr(warm, "_marker_file", lambda job: tmp_path / job.component)
+    monkeypatch.setattr(warm, "compile_or_load", done.append)
     monkeypatch.setattr("gc.freeze", lambda: None)
     return done
 
 
-def python(folder: Path, text: str) -> str:
+def fake_python(folder: Path, text: str) -> str:
     """Write a shell script that is used as the Python executable; it ignores its arguments."""
     program = folder / "python"
     program.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
@@ -171,19 +172,19 @@ def python(folder: Path, text: str) -> str:
     return str(program)
 
 
-def run(check: Callable[[WarmUp], Any]) -> list[str]:
+def run_warm_up(check: Callable[[WarmUp], Any]) -> list[str]:
     """Run a check with a warm-up and return the lines that the warm-up reported."""
-    told: list[str] = []
+    lines: list[str] = []
 
-    async def body() -> None:
-        warm_up = WarmUp(JOBS, told.append)
+    async def run() -> None:
+        warm_up = WarmUp(JOBS, lines.append)
         try:
             await asyncio.wait_for(check(warm_up), 60)
         finally:
             warm_up.close()
 
-    asyncio.run(body())
-    return told
+    asyncio.run(run())
+    return lines
 
 
 async def all_ready(warm_up: WarmUp) -> None:
@@ -191,22 +192,24 @@ async def all_ready(warm_up: WarmUp) -> None:
         await warm_up.wait(job)
 
 
-@posix
+@needs_posix
 @pytest.mark.parametrize("program", ["exit 1", "echo rules; kill -9 $$", "", None])
-def test_what_another_process_leaves_undone_is_done_here(
+def test_jobs_that_the_subprocess_does_not_finish_are_done_in_the_server(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None
 ) -> None:
-    executable = str(tmp_path / "missing") if program is None else python(tmp_path, program)
+    executable = str(tmp_path / "missing") if program is None else fake_python(tmp_path, program)
     monkeypatch.setattr(sys, "executable", executable)
-    run(all_ready)
+    run_warm_up(all_ready)
     assert loaded == JOBS
 
 
-@posix
-def test_each_job_waits_for_the_other_process_which_can_be_killed(
+@needs_posix
+def test_jobs_wait_for_the_subprocess_and_are_done_if_it_is_killed(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", python(tmp_path, f"echo $$ > {tmp_path}/pid; echo rules; exec sleep 600"))
+    monkeypatch.setattr(
+        sys, "executable", fake_python(tmp_path, f"echo $$ > {tmp_path}/pid; echo rules; exec sleep 600")
+    )
 
     async def check(warm_up: WarmUp) -> None:
         await warm_up.wait(JOBS[0])
@@ -214,116 +217,118 @@ def test_each_job_waits_for_the_other_process_which_can_be_killed(
         os.kill(int((tmp_path / "pid").read_text(encoding="utf-8")), signal.SIGKILL)
         await warm_up.wait(JOBS[1])
 
-    told = run(check)
-    assert told[:2] == ["compiling, once: 9tka, rules (1 of 2)", "compiling, once: 9tka, random (2 of 2)"]
+    lines = run_warm_up(check)
+    assert lines[:2] == ["compiling, once: 9tka, rules (1 of 2)", "compiling, once: 9tka, random (2 of 2)"]
     assert loaded == JOBS
 
 
-@posix
-def test_a_server_that_ends_ends_what_compiles_for_it(
+@needs_posix
+def test_the_subprocess_ends_with_the_server(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", python(tmp_path, f"echo $$ > {tmp_path}/pid; echo rules; exec sleep 600"))
-    run(lambda warm_up: warm_up.wait(JOBS[0]))
+    monkeypatch.setattr(
+        sys, "executable", fake_python(tmp_path, f"echo $$ > {tmp_path}/pid; echo rules; exec sleep 600")
+    )
+    run_warm_up(lambda warm_up: warm_up.wait(JOBS[0]))
     wait_for_end_of(int((tmp_path / "pid").read_text(encoding="utf-8")))
     assert loaded == [JOBS[0]]
 
 
 @pytest.mark.slow
-def test_the_other_process_ends_with_its_parent() -> None:
+def test_the_subprocess_exits_when_its_input_is_closed() -> None:
     command = [sys.executable, "-m", "ninetka_web.thinking.warm"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout
-        process.stdin.write(b"ninetka\tnone\n")  # there is no such job, so nothing is done
+        process.stdin.write(b"ninetka\tnone\n")  # the job is unknown, so nothing is compiled
         process.stdin.flush()
         assert process.stdout.readline() == b"ninetka\tnone\n"
         process.stdin.close()
         assert process.wait(60) == 1
 
 
-@posix
-def test_who_waits_comes_first_also_with_what_nobody_thought_of(
+@needs_posix
+def test_a_job_that_a_user_waits_for_comes_first(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blocked = f"read job; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; echo done; exec cat"
-    monkeypatch.setattr(sys, "executable", python(tmp_path, blocked))
-    wanted = Job("go:size=5", RULES)
-    monkeypatch.setattr(warm, "_mark", lambda job: tmp_path / f"{job.kind} {job.what}")
+    monkeypatch.setattr(sys, "executable", fake_python(tmp_path, blocked))
+    requested = Job("go:size=5", RULES)
+    monkeypatch.setattr(warm, "_marker_file", lambda job: tmp_path / f"{job.compile_key} {job.component}")
 
     async def check(warm_up: WarmUp) -> None:
-        while JOBS[0] in warm_up._waiting:
+        while JOBS[0] in warm_up._pending:
             await asyncio.sleep(0.01)
-        assert warm_up.is_compiling(wanted)
-        waiting = asyncio.create_task(warm_up.wait(wanted))
+        assert warm_up.is_compiling(requested)
+        waiting = asyncio.create_task(warm_up.wait(requested))
         await asyncio.sleep(0)  # let the task make its request
         (tmp_path / "go").touch()
         await waiting
-        assert warm_up.is_ready(wanted)
+        assert warm_up.is_ready(requested)
         await all_ready(warm_up)
 
-    run(check)
-    assert loaded == [JOBS[0], wanted, JOBS[1]]
+    run_warm_up(check)
+    assert loaded == [JOBS[0], requested, JOBS[1]]
 
 
-@posix
-def test_no_other_process_compiles_what_could_not_be_kept_or_is_there(
+@needs_posix
+def test_no_subprocess_is_started_for_code_that_is_cached_or_cannot_be_cached(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", python(tmp_path, f"touch {tmp_path}/begun"))
-    monkeypatch.setattr(warm, "_mark", lambda job: None)
-    assert len(run(all_ready)) >= len(JOBS)
+    monkeypatch.setattr(sys, "executable", fake_python(tmp_path, f"touch {tmp_path}/started"))
+    monkeypatch.setattr(warm, "_marker_file", lambda job: None)
+    assert len(run_warm_up(all_ready)) >= len(JOBS)
     for job in JOBS:
-        (tmp_path / job.what).touch()
-    monkeypatch.setattr(warm, "_mark", lambda job: tmp_path / job.what)
-    assert run(all_ready) == []
+        (tmp_path / job.component).touch()
+    monkeypatch.setattr(warm, "_marker_file", lambda job: tmp_path / job.component)
+    assert run_warm_up(all_ready) == []
     assert loaded == 2 * JOBS
-    assert not (tmp_path / "begun").exists()
+    assert not (tmp_path / "started").exists()
 
 
-@posix
-def test_a_job_that_fails_keeps_nobody_waiting(
+@needs_posix
+def test_a_job_that_fails_ends_the_wait(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(job: Job) -> None:
         raise OSError("no such network")
 
-    monkeypatch.setattr(warm, "warm", fail)
-    monkeypatch.setattr(sys, "executable", python(tmp_path, "exit 1"))
-    run(all_ready)
+    monkeypatch.setattr(warm, "compile_or_load", fail)
+    monkeypatch.setattr(sys, "executable", fake_python(tmp_path, "exit 1"))
+    run_warm_up(all_ready)
     assert "rules could not be made ready" in caplog.text
     assert "no such network" in caplog.text
 
 
-# A hub before its rules are compiled
+# Messages to a hub whose rules are not compiled yet
 
 
-def heard(guest: Guest) -> list[dict[str, Any]]:
-    return [json.loads(text) for text in guest._waiting]
+def sent_messages(connection: Connection) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in connection._outbox]
 
 
-@posix
-def test_what_is_said_too_early_is_answered_later(
+@needs_posix
+def test_messages_before_the_start_are_answered_later(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ninetka_web.server.hub.MAX_EARLY", 5)
+    monkeypatch.setattr("ninetka_web.server.hub.MAX_QUEUED", 5)
     blocked = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 1"
-    monkeypatch.setattr(sys, "executable", python(tmp_path, blocked))
-    ann, bob, eve = Guest(), Guest(), Guest()
+    monkeypatch.setattr(sys, "executable", fake_python(tmp_path, blocked))
+    ann, bob, eve = Connection(), Connection(), Connection()
 
     async def check(warm_up: WarmUp) -> None:
         store = Store(tmp_path / "table.sqlite3")
-        store.save(create_table(Create(type="create", seats=["me", "me"]), "nobody"))
+        store.save(create_table(Create(type="create", seats=["me", "me"]), "ann"))
         hub = Hub(store, warm_up)
-        for guest in (ann, bob):
-            hub.receive(guest, '{"type": "hello", "id": 1}')
+        for connection in (ann, bob):
+            hub.receive(connection, '{"type": "hello", "id": 1}')
         hub.receive(ann, '{"type": "create", "id": 2, "seats": ["me", "me"]}')
-        assert heard(ann) == 2 * [{"type": "compiling", "what": "the rules, for the stored tables"}]
-        hub.leave(bob)
+        assert sent_messages(ann) == 2 * [{"type": "compiling", "what": "the rules, for the stored tables"}]
+        hub.disconnect(bob)
         for _ in range(3):
             hub.receive(eve, "{}")
-        *early, late = heard(eve)
-        assert [told["type"] for told in early] == ["compiling"] * 2
+        *early, late = sent_messages(eve)
+        assert [message["type"] for message in early] == ["compiling"] * 2
         assert "the server is starting" in late["reason"]
         (tmp_path / "go").touch()
         await hub.open()
@@ -331,17 +336,17 @@ def test_what_is_said_too_early_is_answered_later(
         hub.close()
         store.close()
 
-    run(check)
-    assert [message["type"] for message in heard(ann)[2:]] == ["welcome", "done", "done"]
-    assert [message["type"] for message in heard(bob)] == ["compiling"]
+    run_warm_up(check)
+    assert [message["type"] for message in sent_messages(ann)[2:]] == ["welcome", "done", "done"]
+    assert [message["type"] for message in sent_messages(bob)] == ["compiling"]
 
 
-@posix
+@needs_posix
 def test_a_table_that_cannot_be_removed_stays(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(sys, "executable", python(tmp_path, "exit 1"))
-    ann = Guest()
+    monkeypatch.setattr(sys, "executable", fake_python(tmp_path, "exit 1"))
+    ann = Connection()
 
     def fail(store: Store, table_id: str) -> None:
         raise sqlite3.OperationalError("database or disk is full")
@@ -357,13 +362,13 @@ def test_a_table_that_cannot_be_removed_stays(
         with monkeypatch.context() as patch:
             patch.setattr(Store, "remove", fail)
             hub.receive(ann, json.dumps({"type": "discard", "table": table, "id": 7}))
-        assert (list(hub.live.tables), ann.table) == ([table], table)
+        assert (list(hub.live.tables), ann.table_id) == ([table], table)
         hub.receive(ann, json.dumps({"type": "discard", "table": table, "id": 8}))
-        assert (hub.live.tables, ann.table) == ({}, "")
+        assert (hub.live.tables, ann.table_id) == ({}, "")
         hub.close()
         store.close()
 
-    run(check)
-    *_, refused, done = heard(ann)
+    run_warm_up(check)
+    *_, refused, done = sent_messages(ann)
     assert (refused["type"], refused["id"], done["type"]) == ("refused", 7, "done")
     assert "disk is full" in refused["reason"]

@@ -1,4 +1,4 @@
-"""The database: tables are stored after each move, finished games if all users agreed."""
+"""The database: stored tables, finished games of users who allow storing them, and tallies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.ninetka.game import Game
 from ninetka_train.cli import app
-from ninetka_web.tables.endings import accept, propose, resign
-from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.tables.endings import accept, resign, set_proposal
+from ninetka_web.tables.journal import dump_table, load_table
 from ninetka_web.tables.records import record_of, table_of_record
 from ninetka_web.tables.store import Store
 from ninetka_web.tables.table import Table
@@ -30,23 +30,24 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def finished(*seats: str, seed: int = 0, keep: bool = True, **options: object) -> Table:
+    """Return a table with a game that random moves have finished."""
     table = table_of(*seats, keep=keep, **options)
     play_on(table, 100, np.random.default_rng(seed))
     return table
 
 
-def test_tables_come_back_as_they_were(store: Store) -> None:
+def test_tables_are_restored_unchanged(store: Store) -> None:
     tables = [table_of("me", "maxn"), table_of("open", "open", "random")]
     for table in tables:
         store.save(table)
     play_on(tables[0], 5, np.random.default_rng(0))
     store.save(tables[0])
-    assert {t.id: text_of(t) for t in map(table_from, store.states())} == {t.id: text_of(t) for t in tables}
+    assert {t.id: dump_table(t) for t in map(load_table, store.states())} == {t.id: dump_table(t) for t in tables}
     store.remove(tables[0].id)
     assert store.load(tables[0].id) is None
 
 
-def test_tallies_count_wins_of_people(store: Store, tmp_path: Path) -> None:
+def test_tallies_count_wins_of_users(store: Store, tmp_path: Path) -> None:
     expected: dict[tuple[str, int], list[int]] = {}
     for seed in range(30):
         seats = [("me", "maxn"), ("maxn", "me", "maxn"), ("random", "net", "me", "maxn")][seed % 3]
@@ -58,20 +59,20 @@ def test_tallies_count_wins_of_people(store: Store, tmp_path: Path) -> None:
         store.save(table)
         store.save(table)  # each game counts once
     assert any(wins for _, wins in expected.values())
-    given_up = table_of("me", "mcts", keep=True)
-    resign(given_up, ANN)
-    store.save(given_up)
+    resigned = table_of("me", "mcts", keep=True)
+    resign(resigned, ANN)
+    store.save(resigned)
     expected["mcts", 2] = [1, 0]
-    tallies, left_out = read_tallies(tmp_path / "deep" / "table.sqlite3")
-    assert left_out == 0
+    tallies, num_excluded = read_tallies(tmp_path / "deep" / "table.sqlite3")
+    assert num_excluded == 0
     assert {(tally.agents, tally.players): [tally.games, tally.wins] for tally in tallies} == expected
     assert not any(tally.draws for tally in tallies)
 
 
 def test_tallies_count_draws(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given_up = table_of("me", "maxn", keep=True)
-    resign(given_up, ANN)
-    store.save(given_up)
+    resigned = table_of("me", "maxn", keep=True)
+    resign(resigned, ANN)
+    store.save(resigned)
     monkeypatch.setattr(Game, "winner", lambda game: DRAWN)  # future games may end in a draw
     store.save(finished("me", "maxn"))
     store.save(finished("me", "maxn", "maxn"))
@@ -81,7 +82,7 @@ def test_tallies_count_draws(store: Store, tmp_path: Path, monkeypatch: pytest.M
     assert (two.share, three.share) == (0.25, 0.5)
 
 
-def test_who_gave_up_has_lost_a_game_that_others_draw(
+def test_a_resigned_user_has_lost_a_game_that_ends_in_a_draw(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = table_of("me", "open", "maxn", keep=True)
@@ -93,7 +94,7 @@ def test_who_gave_up_has_lost_a_game_that_others_draw(
     assert results(tmp_path / "deep" / "table.sqlite3") == ["lost"]
 
 
-def test_a_given_up_game_of_two_is_kept_with_its_record(store: Store, tmp_path: Path) -> None:
+def test_a_resigned_game_of_two_is_stored_with_its_record(store: Store, tmp_path: Path) -> None:
     table = table_of("me", "maxn", keep=True)
     play_on(table, 60, np.random.default_rng(0))
     resign(table, ANN)
@@ -104,11 +105,12 @@ def test_a_given_up_game_of_two_is_kept_with_its_record(store: Store, tmp_path: 
 
 
 def results(path: Path) -> list[str]:
+    """Return the results of the stored games, oldest first."""
     with closing(sqlite3.connect(path)) as database:
         return [result for (result,) in database.execute("SELECT result FROM games ORDER BY id")]
 
 
-def test_only_what_everybody_agreed_to_is_kept(store: Store, tmp_path: Path) -> None:
+def test_only_games_to_which_all_users_agreed_are_stored(store: Store, tmp_path: Path) -> None:
     store.save(finished("me", "maxn", keep=False))
     store.save(finished("maxn", "random"))
     store.save(finished("me", "me"))  # no agent
@@ -121,27 +123,27 @@ def test_only_what_everybody_agreed_to_is_kept(store: Store, tmp_path: Path) -> 
     assert read_tallies(tmp_path / "deep" / "table.sqlite3") == ([], 0)
 
 
-def test_helped_games_are_left_out_of_the_tallies(store: Store, tmp_path: Path) -> None:
+def test_games_with_help_are_not_in_the_tallies(store: Store, tmp_path: Path) -> None:
     table = table_of("me", "maxn", keep=True)
     play_on(table, 6, np.random.default_rng(0))
     table.undo(ANN)
     play_on(table, 100, np.random.default_rng(1))
     store.save(table)
-    both = table_of("me", "open", "maxn", keep=True)
-    both.sit(BOB, 1, "Bob", True)
-    play_on(both, 100, np.random.default_rng(2))
-    store.save(both)
+    shared = table_of("me", "open", "maxn", keep=True)
+    shared.sit(BOB, 1, "Bob", True)
+    play_on(shared, 100, np.random.default_rng(2))
+    store.save(shared)
     assert read_tallies(tmp_path / "deep" / "table.sqlite3") == ([], 2)
 
 
-def test_one_file_serves_one_server(store: Store, tmp_path: Path) -> None:
+def test_a_file_is_locked_by_one_server(store: Store, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="another server"):
         Store(tmp_path / "deep" / "table.sqlite3")
     store.close()
     Store(tmp_path / "deep" / "table.sqlite3").close()
 
 
-def test_other_files_are_not_touched(tmp_path: Path) -> None:
+def test_files_that_are_no_database_are_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to be read as one" * 20, encoding="utf-8")
     with pytest.raises(OSError, match=r"notes\.txt"):
@@ -150,7 +152,7 @@ def test_other_files_are_not_touched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 99])
-def test_files_of_other_versions_are_refused_and_stay_as_they_are(tmp_path: Path, version: int) -> None:
+def test_files_of_other_versions_are_refused_and_not_changed(tmp_path: Path, version: int) -> None:
     path = tmp_path / "other.sqlite3"
     with closing(sqlite3.connect(path)) as database:
         database.executescript(f"CREATE TABLE games (mine TEXT); PRAGMA user_version = {version};")
@@ -163,7 +165,7 @@ def test_files_of_other_versions_are_refused_and_stay_as_they_are(tmp_path: Path
         assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
-def test_the_table_counts_as_the_paper_does() -> None:
+def test_tallies_are_shown_as_in_the_paper() -> None:
     table = tallies_table([Tally("maxn", 2, 40, 18), Tally("maxn", 4, 40, 10), Tally("net", 3, 5, 1, 2)])
     cells = [list(column.cells) for column in table.columns]
     assert cells[0] == ["maxn", "net", "expected share"]
@@ -175,8 +177,8 @@ def test_the_table_counts_as_the_paper_does() -> None:
 def test_the_command_prints_the_table(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "table.sqlite3"
     store.save(finished("me", "maxn"))
-    told = CliRunner().invoke(app, ["table", "--data", str(path)])
-    assert (told.exit_code, "maxn" in told.output, "/ 1" in told.output) == (0, True, True)
+    result = CliRunner().invoke(app, ["table", "--data", str(path)])
+    assert (result.exit_code, "maxn" in result.output, "/ 1" in result.output) == (0, True, True)
     empty = CliRunner().invoke(app, ["table", "--data", str(tmp_path / "no")])
     assert (empty.exit_code, "no finished games yet" in empty.output) == (0, True)
     path.with_name("broken").write_text("no database, and long enough to be read as one" * 20, encoding="utf-8")
@@ -184,18 +186,18 @@ def test_the_command_prints_the_table(store: Store, tmp_path: Path) -> None:
     assert (broken.exit_code, "broken" in broken.output) == (2, True)
 
 
-def test_each_game_is_counted_by_itself(store: Store, tmp_path: Path) -> None:
+def test_tallies_are_separate_for_each_game(store: Store, tmp_path: Path) -> None:
     for game, options in (("go", {"size": 5}), ("kropki", {"width": 6, "height": 6}), ("ninetka", {})):
         table = table_of("me", "random", keep=True, game=game, options=options)
         play_on(table, 100, np.random.default_rng(0))
         if table.is_settling:
-            propose(table, table.adapter.settle(table.game))
+            set_proposal(table, table.adapter.propose_score(table.game))
             accept(table, ANN)
         assert table.is_over
         store.save(table)
-    tallies, left_out = read_tallies(tmp_path / "deep" / "table.sqlite3")
+    tallies, num_excluded = read_tallies(tmp_path / "deep" / "table.sqlite3")
     assert [(tally.game, tally.agents, tally.games) for tally in tallies] == [
         ("go", "random", 1), ("kropki", "random", 1), ("ninetka", "random", 1)
     ]  # fmt: skip
-    assert left_out == 0
+    assert num_excluded == 0
     assert [len(tallies_table(tallies, game).columns) for game in ("go", "kropki", "ninetka")] == [2, 2, 4]

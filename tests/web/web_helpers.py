@@ -12,22 +12,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from interrupt import started_anew
+from interrupt import sigint_options
 from websockets.sync.client import ClientConnection, connect
 
-WAIT = 60
-"""Seconds before a silent server counts as broken. What it needs is compiled before; see `COMPILE`."""
-SEEDED = """
+TIMEOUT_S = 60
+"""Seconds before a silent server counts as failed. Its code is compiled earlier; see `COMPILE_PROGRAM`."""
+SEEDED_PROGRAM = """
 import runpy, sys
 import numpy as np
 
 draws, sequences = np.random.default_rng, np.random.SeedSequence
 np.random.default_rng = lambda seed=None: draws(0 if seed is None else seed)
-np.random.SeedSequence = lambda entropy=0, **more: sequences(entropy, **more)
+np.random.SeedSequence = lambda entropy=0, **options: sequences(entropy, **options)
 sys.argv[0] = "ninetka"
 runpy.run_module("ninetka_train.cli", run_name="__main__")
 """
-"""A program that runs `ninetka` with fixed random numbers: generators without a seed get one."""
+"""A program that runs `ninetka` with fixed random numbers: generators without a seed get the seed 0."""
 
 
 class Server:
@@ -35,9 +35,9 @@ class Server:
 
     def __init__(self, data: Path, port: int = 0, cache: Path | None = None) -> None:
         """Start the server. With a separate Numba cache it has to compile, and its stderr is captured."""
-        play = [sys.executable, "-c", SEEDED, "play", "--no-browser"]
+        play = [sys.executable, "-c", SEEDED_PROGRAM, "play", "--no-browser"]
         command = [*play, "--data", str(data), "--port", str(port)]
-        options: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True} | started_anew()
+        options: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True} | sigint_options()
         if cache:
             options |= {"env": os.environ | {"NUMBA_CACHE_DIR": str(cache)}, "stderr": subprocess.PIPE}
         self.process = subprocess.Popen(command, **options)
@@ -63,27 +63,27 @@ class Server:
         self.process.stdout.close()
 
 
-COMPILE = """
+COMPILE_PROGRAM = """
 import sqlite3
 from pathlib import Path
 import ninetka_web
 from ninetka_env.core.cache import cache_folder
-from ninetka_web.thinking.warm import COUNTING, FIRST, RULES, Job, is_kept, usual_jobs, warm
+from ninetka_web.thinking.warm import COUNTING, FIRST_BOARD, RULES, Job, compile_or_load, default_jobs, is_cached
 
 folder = cache_folder(Path(ninetka_web.__file__).absolute().parent)
 if folder:  # other test processes wait here until the code is compiled
     sqlite3.connect(folder / "tests.lock", timeout=900, isolation_level=None).execute("BEGIN EXCLUSIVE")
 small = "go:size=5"
-for job in [*usual_jobs(), *(Job(small, what) for what in (FIRST, RULES, "random", COUNTING))]:
-    if folder and not is_kept(job):
-        warm(job)
+for job in [*default_jobs(), *(Job(small, component) for component in (FIRST_BOARD, RULES, "random", COUNTING))]:
+    if folder and not is_cached(job):
+        compile_or_load(job)
 """
-"""A program that compiles what tables need, once for all test processes, so that no browser test waits."""
+"""A program that compiles the code that the tests' tables need, once for all test processes."""
 
 
 @contextmanager
-def running(data: Path) -> Iterator[Server]:
-    subprocess.run([sys.executable, "-c", COMPILE], check=True, timeout=900)
+def running_server(data: Path) -> Iterator[Server]:
+    subprocess.run([sys.executable, "-c", COMPILE_PROGRAM], check=True, timeout=900)
     server = Server(data)
     try:
         yield server
@@ -97,80 +97,80 @@ def action_of(hit: Any) -> int:
 
 
 class Client:
-    """A WebSocket client of the server; all received messages are in `heard`."""
+    """A WebSocket client of the server; all received messages are in `received`."""
 
     def __init__(self, server: Server, token: str | None = None) -> None:
         origin = f"http://127.0.0.1:{server.port}"
-        self._line = connect(f"ws://127.0.0.1:{server.port}/ws", origin=origin, open_timeout=WAIT)
-        self.heard: list[dict[str, Any]] = []
+        self._connect = connect(f"ws://127.0.0.1:{server.port}/ws", origin=origin, open_timeout=TIMEOUT_S)
+        self.received: list[dict[str, Any]] = []
         self.state: dict[str, Any] = {}
         self.number = 0
         self.token = token
 
     def __enter__(self) -> Self:
-        self.socket: ClientConnection = self._line.__enter__()
-        self.ask("hello", **({"token": self.token} if self.token else {}))
-        self.token = next(m for m in self.heard if m["type"] == "welcome")["token"]
+        self.socket: ClientConnection = self._connect.__enter__()
+        self.request("hello", **({"token": self.token} if self.token else {}))
+        self.token = next(m for m in self.received if m["type"] == "welcome")["token"]
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        self._line.__exit__(*exception)
+        self._connect.__exit__(*exception)
 
-    def hear(self, timeout: float = WAIT) -> dict[str, Any]:
+    def receive(self, timeout: float = TIMEOUT_S) -> dict[str, Any]:
         message: dict[str, Any] = json.loads(self.socket.recv(timeout=timeout))
-        self.heard.append(message)
+        self.received.append(message)
         if message["type"] == "state":  # it contains the moves from number `from` on
             known = [] if "start" in message else self.state["moves"]
             message["moves"] = known[: message["from"]] + message["moves"]
             self.state = message
         return message
 
-    def until(self, kind: str, **having: object) -> dict[str, Any]:
+    def wait_for(self, message_type: str, **having: object) -> dict[str, Any]:
         """Return the next message of a type that has these values."""
         while True:
-            message = self.hear()
-            if message["type"] == kind and all(message[key] == value for key, value in having.items()):
+            message = self.receive()
+            if message["type"] == message_type and all(message[key] == value for key, value in having.items()):
                 return message
 
-    def hear_all(self, silence: float) -> list[dict[str, Any]]:
+    def receive_all(self, silence: float) -> list[dict[str, Any]]:
         """Return the messages that arrive until there is none for `silence` seconds."""
-        heard = []
+        received = []
         with suppress(TimeoutError):
             while True:
-                heard.append(self.hear(silence))
-        return heard
+                received.append(self.receive(silence))
+        return received
 
-    def until_closed(self) -> None:
+    def wait_until_closed(self) -> None:
         """Receive until the server closes the connection, which raises `ConnectionClosed`."""
         while True:
-            self.hear()
+            self.receive()
 
-    def say(self, kind: str, **content: object) -> int:
+    def send(self, message_type: str, **content: object) -> int:
         self.number += 1
-        self.socket.send(json.dumps({"type": kind, "id": self.number, **content}))
+        self.socket.send(json.dumps({"type": message_type, "id": self.number, **content}))
         return self.number
 
-    def ask(self, kind: str, **content: object) -> str:
-        """Send a message and return the reason why it was refused, empty if it was done."""
-        number = self.say(kind, **content)
+    def request(self, message_type: str, **content: object) -> str:
+        """Send a message; return the reason if it was refused, otherwise an empty string."""
+        number = self.send(message_type, **content)
         while True:
-            message = self.hear()
+            message = self.receive()
             if message["type"] in ("done", "refused") and message["id"] == number:
                 return str(message.get("reason", ""))
 
     def create(self, *seats: str, game: str = "ninetka", name: str = "", **options: object) -> dict[str, Any]:
-        assert self.ask("create", seats=list(seats), game=game, name=name, options=options) == ""
-        return self.until("state")
+        assert self.request("create", seats=list(seats), game=game, name=name, options=options) == ""
+        return self.wait_for("state")
 
     @property
-    def legal(self) -> list[int]:
+    def legal_actions(self) -> list[int]:
         """The legal actions: those of the board, then those of the buttons."""
         state = self.state
-        return [action_of(hit) for hit in state["hits"]] + [button["action"] for button in state["buttons"]]
+        return [action_of(hit) for hit in state["clickable"]] + [button["action"] for button in state["buttons"]]
 
     def play(self, action: int | None = None) -> None:
         """Play an action, by default the first legal one, and wait for the state that contains it."""
         ply = len(self.state["moves"])
-        assert self.ask("play", ply=ply, action=self.legal[0] if action is None else action) == ""
+        assert self.request("play", ply=ply, action=self.legal_actions[0] if action is None else action) == ""
         while len(self.state["moves"]) <= ply:
-            self.hear()
+            self.receive()

@@ -10,7 +10,7 @@ type Handlers<E extends Element> = {
   [Name in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[Name] & { readonly currentTarget: E }) => unknown;
 };
 
-/** Attributes of a new element: functions listen to events, `true` and `false` mean presence. */
+/** Attributes of a new element: functions become listeners, `true` sets an empty attribute, `false` sets none. */
 export interface Attributes<E extends Element> extends Handlers<E> {
   [name: string]: string | number | boolean | null | undefined | ((event: never) => unknown);
 }
@@ -39,8 +39,8 @@ export interface NumberRow {
   title: string;
   hidden: boolean;
   name: string;
-  least: number;
-  most: number;
+  minimum: number;
+  maximum: number;
   step: number;
 }
 
@@ -52,7 +52,7 @@ export interface Agent {
   title: string;
   strengths: [number, string][];
   option: string;
-  usual: number;
+  default_strength: number;
   /** The numbers of seats at which the agent plays; empty for any number. */
   seats: number[];
 }
@@ -100,7 +100,7 @@ export interface SeatAction extends Action {
 export interface Start {
   cells: number[];
   scores: number[];
-  notes: string[];
+  seat_notes: string[];
 }
 
 /** A move of the game, with the cells that it changed. */
@@ -108,14 +108,14 @@ export interface Move {
   seat: number;
   action: number;
   name: string;
-  says: string;
+  move_text: string;
   stage: string;
   from: number | null;
   to: number | null;
   passed: number[];
   cells: [number, number][];
   scores: number[];
-  notes: string[];
+  seat_notes: string[];
 }
 
 /** A cell that can be clicked, its action, and the cell where the moved stone ends, if that is another cell. */
@@ -123,14 +123,14 @@ export type ClickTarget = [cell: number, action: number, landing?: number];
 
 /** What the user can do in a position. */
 export interface Choices {
-  /** A plain number is a cell and an action at once. */
-  hits: (number | ClickTarget)[];
+  /** A plain number is both a cell and its action. */
+  clickable: (number | ClickTarget)[];
   buttons: { action: number; label: string; key: string }[];
   /** The other cells that an action would change, by clicked cell. */
-  previews: Record<number, number[]>;
+  preview_cells: Record<number, number[]>;
   /** The cell code of the stone that a click places. */
-  ghost: number;
-  verb: string;
+  preview_code: number;
+  click_text: string;
 }
 
 /** A proposed score of a finished game; the board shows `dead` and `owners` in Go. */
@@ -138,13 +138,13 @@ export interface Proposal {
   scores: number[];
   winner: number;
   result: string;
-  say: string;
+  text: string;
   dead: number[];
   owners: number[];
 }
 
 export interface Clock {
-  left: number[];
+  remaining: number[];
   running: number | null;
   main: number;
   increment: number;
@@ -170,15 +170,15 @@ export interface State extends Choices {
   outcome: string;
   event: { kind: "resigned" | "time" | "left"; seat: number } | null;
   winner: Winner;
-  told: string;
+  stated_result: string;
   resigned: number[];
   called_off: boolean;
-  wish: "" | "undo" | "rematch";
+  request: "" | "undo" | "rematch";
   undo: number;
   question: number;
   paused: boolean;
-  wait: number;
-  shown: boolean;
+  agent_delay_ms: number;
+  view_only: boolean;
   from_position: boolean;
   you: number[];
   asked: boolean;
@@ -198,7 +198,7 @@ export interface State extends Choices {
 export interface TableSummary {
   table: string;
   game: string;
-  who: string[];
+  seat_names: string[];
   ply: number;
   over: boolean;
   winner: Winner;
@@ -214,7 +214,7 @@ export interface Welcome {
 }
 
 export interface ChatLine {
-  who: string;
+  name: string;
   text: string;
 }
 
@@ -227,7 +227,7 @@ export interface Chat {
 /** The position that a message of the analysis is about. */
 interface AnalysedPosition {
   ply: number;
-  line: number[] | null;
+  variation: number[] | null;
 }
 
 /** A move with the mover's win probability, the loss compared with the best move, and the certainty, each 0 to 1. */
@@ -258,9 +258,9 @@ export interface ExactMessage extends AnalysedPosition {
 /** Game-specific insight into a position; only Go has `ownership`. */
 export interface Insight {
   title?: string;
-  words?: string;
+  text?: string;
   note?: string;
-  line?: SeatAction[];
+  variation?: SeatAction[];
   ownership?: number[];
 }
 
@@ -278,7 +278,7 @@ export interface FailedMessage extends AnalysedPosition {
 /** The tried moves and the choices after them. */
 export interface Variation extends AnalysedPosition, Choices {
   type: "variation";
-  line: number[];
+  variation: number[];
   moves: Move[];
   over: boolean;
   to_move: number;
@@ -342,16 +342,16 @@ export type ClientMessage =
     }
   | { type: "upload"; text: string }
   | { type: "join" | "discard"; table: string }
-  | { type: "leave" | "undo" | "resign" | "rematch" | "key" | "rest" }
+  | { type: "leave" | "undo" | "resign" | "rematch" | "personal_link" | "stop_analysis" }
   | { type: "sit"; seat: number; name: string; keep: boolean }
   | { type: "play"; ply: number; action: number }
   | { type: "answer"; question: number; accept: boolean }
   | { type: "accept" | "play_on"; question: number }
   | { type: "claim"; win: boolean }
-  | { type: "say"; text: string }
+  | { type: "chat"; text: string }
   | { type: "reclaim"; key: string }
-  | { type: "pace"; wait: number; paused: boolean }
-  | { type: "analyse"; ply: number; engine: string; line?: number[]; hint?: boolean }
+  | { type: "pace"; delay_ms: number; paused: boolean }
+  | { type: "analyse"; ply: number; engine: string; variation?: number[]; hint?: boolean }
   | { type: "record"; sgf: boolean }
   | { type: "position"; ply: number };
 

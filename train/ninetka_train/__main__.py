@@ -1,4 +1,4 @@
-"""Entry point of the command `ninetka`: Ctrl-C ends it with one line, even during imports. See `cli.py`."""
+"""Entry point of the command `ninetka`; see `cli.py`. Ctrl-C prints one line, not a traceback, even during imports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from typing import NoReturn
 
-STOPPED = (130, 143, 75)
+SIGNAL_STATUSES = (130, 143, 75)
 """Exit statuses after Ctrl-C, SIGTERM and SIGUSR1."""
 
 
@@ -18,14 +18,14 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         print("error: stopped", file=sys.stderr)
-        _leave(130)
+        _exit_now(130)
     except SystemExit as end:
-        if end.code in STOPPED:
-            _leave(end.code)
+        if end.code in SIGNAL_STATUSES:
+            _exit_now(end.code)
         raise
 
 
-def _leave(status: int) -> NoReturn:
+def _exit_now(status: int) -> NoReturn:
     """Exit at once. A normal exit would wait for running tasks, and another signal could change the exit status."""
     sys.stderr.flush()
     os._exit(status)

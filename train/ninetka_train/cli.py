@@ -1,4 +1,4 @@
-"""Command line of `ninetka`; `matches.py` has `evaluate`, `rate` and `curve`."""
+"""Command line of `ninetka`; `match_commands.py` has `evaluate`, `rate` and `curve`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Annotated
 
 import typer
 
-from ninetka_train import matches
-from ninetka_train.cluster.command import Cluster, OnCluster, on_cluster, round_line
-from ninetka_train.ending import (
-    Commands,
-    Stopped,
+from ninetka_train import match_commands
+from ninetka_train.cluster.command import ClusterCommand, ClusterOption, cluster_player, round_summary
+from ninetka_train.exit_handling import (
+    CommandGroup,
+    StoppedBySignal,
     check_address_space,
-    explain,
+    error_text,
+    exit_on_error,
     fail,
-    fail_import,
-    failing,
+    fail_on_import_error,
     integer_option,
     is_out_of_memory,
     stopped_by_signals,
@@ -30,7 +30,7 @@ from ninetka_train.ending import (
 from ninetka_web import commands
 
 app = typer.Typer(
-    cls=Commands,
+    cls=CommandGroup,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -50,16 +50,16 @@ def main() -> None:
 
 def _encoding_of(stream: io.TextIOWrapper) -> str:
     """Return the output encoding: the stream's own, but UTF-8 for files and pipes on Windows."""
-    is_kept = "PYTHONIOENCODING" in os.environ or sys.platform != "win32" or stream.isatty()
-    return stream.encoding if is_kept else "utf-8"
+    keeps_encoding = "PYTHONIOENCODING" in os.environ or sys.platform != "win32" or stream.isatty()
+    return stream.encoding if keeps_encoding else "utf-8"
 
 
 def _format_warning(message: object, *_: object, **__: object) -> str:
     return f"warning: {message}\n"
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         from ninetka_env.core.registry import get_definition, known_games
         from ninetka_train.machine import package_version
 
@@ -77,45 +77,45 @@ def ninetka(
     """Board games for reinforcement learning: 9tka, Go, Kropki."""
 
 
-class _Display:
+class _TrainingDisplay:
     """Training progress: a bar in a terminal, lines elsewhere. Only the first process prints anything."""
 
-    def __init__(self, first: bool, by_round: bool) -> None:
-        """Create the display; with `by_round`, print one line per round on a cluster."""
+    def __init__(self, is_first_process: bool, by_round: bool) -> None:
+        """Create the display; `by_round` says whether to print a line for each round that a cluster has played."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         console = Console(stderr=True)
-        self.bar = Progress(*columns, console=console, transient=True, disable=not (first and console.is_terminal))
+        self.bar = Progress(
+            *columns, console=console, transient=True, disable=not (is_first_process and console.is_terminal)
+        )
         self._task = self.bar.add_task("", total=1.0)
-        self._first, self._by_round, self._percent = first, by_round, -1
+        self._is_first_process, self._by_round, self._percent = is_first_process, by_round, -1
 
-    def shown(self) -> AbstractContextManager[object]:
+    def bar_context(self) -> AbstractContextManager[object]:
         """Return a context manager that shows the bar, if there is one."""
-        return (
-            nullcontext() if self.bar.disable else self.bar
-        )  # before 14.3, rich prints an empty line after a disabled bar
+        # versions of rich before 14.3 print an empty line after a disabled bar
+        return nullcontext() if self.bar.disable else self.bar
 
     def show(self, share: float, numbers: dict[str, float]) -> None:
-        """Show the finished share of the training, 0..1, and its first four numbers."""
+        """Show the finished share of the training, 0..1, and the first four of `numbers`."""
         text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
         self.bar.update(self._task, completed=share, description=text)
-        if (
-            self._by_round and "workers" in numbers
-        ):  # a resumed run may report a round that was played without a cluster
-            self.print(round_line(share, numbers))
+        # a resumed run may report a round that was played without a cluster; it has no "workers"
+        if self._by_round and "workers" in numbers:
+            self.print(round_summary(share, numbers))
         elif not self.bar.console.is_terminal and int(100 * share) > self._percent:
             self._percent = int(100 * share)
             self.print(f"{share:4.0%}: {text}")
 
     def print(self, line: str) -> None:
         """Print a line above the bar."""
-        if self._first:
+        if self._is_first_process:
             self.bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-@app.command(cls=OnCluster)
+@app.command(cls=ClusterCommand)
 @stopped_by_signals()
 def train(
     config: Annotated[
@@ -131,7 +131,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue from the newest checkpoint, or start a new run.")
     ] = False,
-    cluster: Cluster = None,
+    cluster: ClusterOption = None,
 ) -> None:
     """Train a network by self-play and measure its strength."""
     check_address_space()
@@ -140,14 +140,18 @@ def train(
         from ninetka_train.learning.config import load_config
         from ninetka_train.run import run
     except ImportError as error:
-        fail_import("training needs", error)
+        fail_on_import_error("training needs", error)
 
     first = processes.rank() == 0
-    display = _Display(first, by_round=bool(cluster))
+    display = _TrainingDisplay(first, by_round=bool(cluster))
     try:
         chosen = load_config(config, settings or ())
         device = processes.choose_device(chosen)
-        with display.shown(), processes.joined(device), on_cluster(cluster if first else None) as player:
+        with (
+            display.bar_context(),
+            processes.process_group(device),
+            cluster_player(cluster if first else None) as player,
+        ):
             display.print(f"{runs / chosen.name}: learning {chosen.definition.title} by {chosen.algorithm}")
             run(chosen, runs / chosen.name, games, resume, display.show, player)
             display.print(f"{runs / chosen.name}: finished; its agent spec is net:{runs / chosen.name}")
@@ -156,8 +160,8 @@ def train(
     except OSError as error:
         begun = (runs / chosen.name / "config.yaml").exists()
         advice = "; earlier checkpoints are intact: continue with --resume" if begun else ""
-        fail(f"{explain(error)}{advice}", code=1)
-    except Stopped as stopped:
+        fail(f"{error_text(error)}{advice}", code=1)
+    except StoppedBySignal as stopped:
         fail(f"stopped by {stopped.name}: continue with --resume", code=stopped.status)
     except KeyboardInterrupt:
         fail("stopped: continue with --resume", code=130)
@@ -174,8 +178,8 @@ def report(
     ],
 ) -> None:
     """Print tables of a training run, and write report.png and report.html into its folder."""
-    with failing("reports"):
-        from ninetka_train.showing.run_report import print_run, write_report
+    with exit_on_error("reports"):
+        from ninetka_train.reporting.run_report import print_run, write_report
 
         write_report(folder)
         print_run(folder)
@@ -190,17 +194,17 @@ def study(
     seed: Annotated[int, integer_option("--seed", help="Determines every game.")] = 0,
 ) -> None:
     """Study perfect play in two-player 9tka; write PATH.md, PATH.png and PATH.json. This takes some minutes."""
-    with failing("studies"):
+    with exit_on_error("studies"):
         import ninetka_train.ninetka.study as module
-        from ninetka_env.core.files import check_writable, with_ending
+        from ninetka_env.core.files import check_writable, with_extension
 
         importlib.import_module("matplotlib")  # report a missing package before playing for minutes
         path.parent.mkdir(parents=True, exist_ok=True)
         for ending in (".md", ".png", ".json"):
-            check_writable(with_ending(path, ending))
+            check_writable(with_extension(path, ending))
         found = module.study(games, seed, lambda what: typer.echo(what, err=True))
         module.write_study(found, path)
-    typer.echo(f"wrote {with_ending(path, '.md')}, .png and .json")
+    typer.echo(f"wrote {with_extension(path, '.md')}, .png and .json")
 
 
 @app.command()
@@ -220,7 +224,7 @@ def average(
     ] = 1.0,
 ) -> None:
     """Average the weights of networks; the mean plays well if all were trained from the same weights."""
-    with failing("averages"):
+    with exit_on_error("averages"):
         from ninetka_agents.averaging import mean_network, soften_policy
         from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 
@@ -237,7 +241,7 @@ def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Output file, such as net.onnx.")],
 ) -> None:
     """Write a trained network into an ONNX file."""
-    with failing("exports", "train,onnx"):
+    with exit_on_error("exports", "train,onnx"):
         from ninetka_agents.checkpoint import load_checkpoint
         from ninetka_agents.export import export_onnx
         from ninetka_env.core.files import check_writable
@@ -267,7 +271,7 @@ def gtp(
     ] = False,
 ) -> None:
     """Run a Go engine on stdin and stdout for programs that speak the Go Text Protocol, such as Sabaki."""
-    with failing("engines"):
+    with exit_on_error("engines"):
         from ninetka_agents.go.gtp.engine import serve
         from ninetka_train.machine import package_version
 
@@ -286,13 +290,13 @@ def replay(
 ) -> None:
     """Print the positions of a saved game."""
     from ninetka_env.api.record_files import find_record, position_at, replay_text
-    from ninetka_env.api.screen import save_png
-    from ninetka_train.showing.boards import show_boards
+    from ninetka_env.api.rendering import save_png
+    from ninetka_train.reporting.boards import print_boards
 
     try:
         record = find_record(file, game)
         if png is None:
-            show_boards(lambda color: replay_text(record, ply, color=color))
+            print_boards(lambda color: replay_text(record, ply, color=color))
         else:
             save_png(position_at(record, ply), png)
             typer.echo(f"wrote {png}")
@@ -316,14 +320,14 @@ def analyze(
     import json
 
     from ninetka_env.api.record_files import find_record
-    from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, save_course
+    from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, save_plot
     from ninetka_train.ninetka.analyze import analyze as run
 
-    with failing("pictures"):
+    with exit_on_error("pictures"):
         analysis = run(find_record(file, game), nodes)
         typer.echo(json.dumps(analysis_dict(analysis), indent=2) if as_json else "\n".join(analysis_text(analysis)))
         if png:
-            save_course(analysis, png)
+            save_plot(analysis, png)
             typer.echo(f"wrote {png}", err=True)
 
 
@@ -372,8 +376,8 @@ def bench(context: typer.Context) -> None:
     raise typer.Exit(run(arguments) or 0)
 
 
-app.command(cls=OnCluster)(matches.evaluate)
-for command in (matches.rate, matches.curve):
+app.command(cls=ClusterCommand)(match_commands.evaluate)
+for command in (match_commands.rate, match_commands.curve):
     app.command()(command)
 app.command()(commands.play)
 app.command()(commands.table)

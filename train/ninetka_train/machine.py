@@ -1,4 +1,7 @@
-"""Package version and description of the machine, to store with measurements."""
+"""Package version and description of the machine, to store with measurements.
+
+Start reading at `describe_machine`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from ninetka_env.core.threads import cores
+from ninetka_env.core.threads import available_cores
 
 
 def package_version() -> str:
@@ -22,26 +25,26 @@ def package_version() -> str:
         return "unknown (not installed)"
 
 
-def machine() -> str:
+def describe_machine() -> str:
     """Return a text with the processor, the number of cores that this process may use, and the Python version."""
-    count = cores()
-    return f"{processor()}, {count} core{'s' * (count > 1)}, Python {platform.python_version()}"
+    count = available_cores()
+    return f"{processor_name()}, {count} core{'s' * (count > 1)}, Python {platform.python_version()}"
 
 
 @functools.cache
-def processor() -> str:
+def processor_name() -> str:
     """Return the name of the processor."""
     name = ""
     with suppress(OSError, subprocess.SubprocessError):
         if sys.platform == "linux":
-            name = _named_in(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace"))
+            name = _processor_from_cpuinfo(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace"))
         elif sys.platform == "darwin":
             command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
             name = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", timeout=10).stdout.strip()
     return name or platform.processor() or platform.machine()
 
 
-def _named_in(cpuinfo: str) -> str:
+def _processor_from_cpuinfo(cpuinfo: str) -> str:
     """Return the processor from /proc/cpuinfo: its model name or, on most ARM systems, implementer and part numbers."""
     lines = [(name.strip(), value.strip()) for name, _, value in (line.partition(":") for line in cpuinfo.splitlines())]
     for name, value in lines:

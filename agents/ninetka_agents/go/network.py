@@ -8,7 +8,7 @@ import numpy as np
 
 from ninetka_agents.board_features import Inputs, make_inputs
 from ninetka_agents.board_network import BoardNetwork, NetworkConfig
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.go.observation import PLANE_COUNTS
 from ninetka_env.games.go.rules import PLANE_SETS, SCORINGS
 
@@ -26,8 +26,11 @@ class Network(BoardNetwork):
     action_layers = 1
     other_actions = 2  # pass and resign
 
-    def encode(self, games: Records) -> Inputs:
-        """Return the network inputs of (B,) states; the komi is that of the player to move, so negative for Black."""
+    def encode(self, games: StateArray) -> Inputs:
+        """Return the network inputs of (B,) states.
+
+        The komi is given from the view of the player to move, so it is negative for Black.
+        """
         games = games.copy()
         games["planes"] = _STANDARD  # also for games whose observations have other planes
         points = games.dtype["empty"].shape[0]

@@ -1,10 +1,12 @@
 """Estimate by playouts which stones are dead at the end of a game. The rules themselves remove no dead stones.
 
-A chain is dead if its points belong to the opponent in at least a share of `DEAD` of `PLAYOUTS` playouts, unless it is
-in seki. Dead chains are removed and the remaining chains are evaluated again, until none is dead, because chains that
-seem alive next to a dead chain often are not.
+A chain is dead if the opponent owns its points at the end of at least `DEAD_SHARE` of `NUM_PLAYOUTS` playouts (mean
+over the points), unless it is in seki. Dead chains are removed and the remaining chains are evaluated again, until none
+is dead, because chains that seem alive next to a dead chain often are not.
 
 `python -m benchmarks.dead_stones` measures this on finished games whose results were determined by players or servers.
+
+Start reading at `find_statuses`.
 """
 
 from __future__ import annotations
@@ -14,18 +16,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.chance import Streams, make_streams
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import Records, playout, write_targets
+from ninetka_env.core.random_streams import Streams, make_streams
+from ninetka_env.core.verbs import StateArray, playout, write_targets
 from ninetka_env.games.go.game import Game
-from ninetka_env.games.go.geometry import NEIGHBOURS, first_row
+from ninetka_env.games.go.geometry import NEIGHBOURS, table_offset
 from ninetka_env.games.go.repetition import MAX_PLIES
 
-PLAYOUTS = 500
-DEAD = 0.6
-"""Chosen on 2,240 finished games on 9 x 9, of GoQuest, CGOS and programs: the stated winner is found in 98.6 %. With
-0.55 it is found in 99.0 %, but stones in sekis that `_is_seki` does not detect, such as those of seki_nakade1.sgf in
-GNU Go's regression tests, belong to the opponent in up to 58 % of the playouts."""
+NUM_PLAYOUTS = 500
+DEAD_SHARE = 0.6
+"""With this value, the recorded winner is found in 98.6 % of 2,240 finished 9 x 9 games of GoQuest, CGOS and programs.
+With 0.55 it is found in 99.0 %, but then stones in sekis that `_is_seki` does not detect would be dead: in
+seki_nakade1.sgf of GNU Go's regression tests, they belong to the opponent in up to 58 % of the playouts."""
 
 
 class Statuses(NamedTuple):
@@ -36,7 +38,7 @@ class Statuses(NamedTuple):
     seki: list[list[int]]
 
 
-def owner_shares(game: Game, seed: int, playouts: int = PLAYOUTS) -> npt.NDArray[np.float64]:
+def owner_shares(game: Game, seed: int, playouts: int = NUM_PLAYOUTS) -> npt.NDArray[np.float64]:
     """Return the share of random playouts in which each seat owns each point at the end, (2, points) float64."""
     counts, plies = np.zeros((2, game.size**2), np.int64), min(game.ply + 2 * game.size**2, MAX_PLIES)
     start = game.with_options(max_plies=plies)  # the limit of the game could end the playouts early
@@ -46,7 +48,7 @@ def owner_shares(game: Game, seed: int, playouts: int = PLAYOUTS) -> npt.NDArray
 
 
 @jit
-def _count_owners(games: Records, playouts: int, streams: Streams, counts: npt.NDArray[np.int64]) -> None:
+def _count_owners(games: StateArray, playouts: int, streams: Streams, counts: npt.NDArray[np.int64]) -> None:
     scratch, owners = games[:1].copy(), np.zeros(counts.shape[1], np.int8)
     for _ in range(playouts):
         scratch[0] = games[0]
@@ -59,7 +61,7 @@ def _count_owners(games: Records, playouts: int, streams: Streams, counts: npt.N
 
 def find_statuses(game: Game, seed: int = 0) -> Statuses:
     """Return the chains of a position by status; the same seed gives the same result."""
-    cleared, found = _without_dead(game, seed), Statuses([], [], [])
+    cleared, found = _remove_dead(game, seed), Statuses([], [], [])
     for chain in _chains(game):
         if not cleared.board.flat[chain[0]]:
             found.dead.append(chain)
@@ -68,24 +70,24 @@ def find_statuses(game: Game, seed: int = 0) -> Statuses:
     return found
 
 
-def _without_dead(game: Game, seed: int) -> Game:
-    """Return the position without its dead chains, removed in rounds."""
-    cleared = without(game, [])
+def _remove_dead(game: Game, seed: int) -> Game:
+    """Return the position after removing its dead chains, in rounds until none is left."""
+    cleared = remove_chains(game, [])
     while True:
         shares = owner_shares(cleared, seed)
         dead = [chain for chain in _chains(cleared) if _is_dead(cleared, chain, shares)]
         if not dead:
             return cleared
-        cleared = without(cleared, dead)
+        cleared = remove_chains(cleared, dead)
 
 
 def _is_dead(game: Game, chain: list[int], shares: npt.NDArray[np.float64]) -> bool:
     """Return whether a chain is dead, given `owner_shares` of the position."""
     other = 1 - _seat_at(game, chain[0])
-    return bool(shares[other, chain].mean() >= DEAD) and not _is_seki(game, chain)
+    return bool(shares[other, chain].mean() >= DEAD_SHARE) and not _is_seki(game, chain)
 
 
-def without(game: Game, dead: list[list[int]]) -> Game:
+def remove_chains(game: Game, dead: list[list[int]]) -> Game:
     """Return the position after removing chains from the board, counted as captured."""
     board, captured = game.board.copy(), game.captured()
     for chain in dead:
@@ -99,12 +101,12 @@ def without(game: Game, dead: list[list[int]]) -> Game:
 
 def agreed_result(game: Game, seed: int = 0) -> str:
     """Return the result, such as `B+2`, as if both seats had passed and the dead stones were removed."""
-    return settled(game, find_statuses(game, seed).dead).result()
+    return agreed_position(game, find_statuses(game, seed).dead).result()
 
 
-def settled(game: Game, dead: list[list[int]]) -> Game:
+def agreed_position(game: Game, dead: list[list[int]]) -> Game:
     """Return the finished position after removing dead chains: its scores and winner are the agreed result."""
-    cleared = without(game, dead)
+    cleared = remove_chains(game, dead)
     cleared.records["plies"][0], cleared.records["passes"][0] = 2, 2
     return cleared
 
@@ -121,16 +123,16 @@ def _chains(game: Game) -> list[list[int]]:
 
 def _liberties(game: Game, chain: list[int]) -> set[int]:
     """Return the empty points next to a chain."""
-    around = NEIGHBOURS[first_row(game.size**2) + np.array(chain)].ravel().tolist()
+    around = NEIGHBOURS[table_offset(game.size**2) + np.array(chain)].ravel().tolist()
     return {point for point in around if point < game.size**2 and not game.board.flat[point]}
 
 
 def _is_seki(game: Game, chain: list[int]) -> bool:
     """Return whether a chain is in seki, by a rule that does not detect all sekis.
 
-    The opponent cannot play two of the chain's liberties without self-atari. One of these two is a neutral point that
-    the chain's side cannot play without self-atari either. A single such liberty is not enough, because the opponent
-    could fill the others and capture the chain.
+    At least two of the chain's liberties must be self-atari for the opponent, and one of them must be a neutral point
+    that is self-atari for the chain's seat, too. One liberty that is self-atari for the opponent is not enough, because
+    the opponent could fill the other liberties and then capture the chain.
     """
     seat, owners = _seat_at(game, chain[0]), game.owners().ravel()
     safe = [point for point in _liberties(game, chain) if _is_self_atari(game, 1 - seat, point)]

@@ -1,1 +1,4 @@
-"""Agents for Kropki: exact and greedy play, heuristics for searches, and the network."""
+"""Agents for Kropki: exact and greedy play, heuristics for searches, and the network.
+
+Start with `greedy.py` for agents, with `heuristics.py` for searches. The rules are in `ninetka_env.games.kropki`.
+"""

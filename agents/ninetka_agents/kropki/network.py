@@ -1,4 +1,4 @@
-"""The network for Kropki: how positions are encoded. See `ninetka_agents.board_network` for the network itself."""
+"""The inputs of the network for Kropki; the network itself is in `ninetka_agents.board_network`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from ninetka_agents.board_features import Inputs, Int8, Ints, make_inputs
 from ninetka_agents.board_network import BoardNetwork, NetworkConfig
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.kropki.observation import NUM_PLANES, PLANES
 from ninetka_env.games.kropki.rules import DECLARED
 
@@ -27,7 +27,7 @@ class Network(BoardNetwork):
     action_layers = 2  # placing on a node, drawing the core that the node names
     other_actions = 1  # ending the turn
 
-    def encode(self, games: Records) -> Inputs:
+    def encode(self, games: StateArray) -> Inputs:
         """Return the network's inputs for (B,) states on boards of one size, from the view of the seats to move.
 
         Raises:
@@ -35,15 +35,19 @@ class Network(BoardNetwork):
         """
         sizes = np.unique(np.stack([games["width"], games["height"]], 1), axis=0)
         if len(sizes) > 1:
-            told = ", ".join(f"{width} x {height}" for width, height in sizes[:3])
-            raise ValueError(f"a batch of boards of several sizes, {told}: expected one size")
+            found = ", ".join(f"{width} x {height}" for width, height in sizes[:3])
+            raise ValueError(f"a batch of boards of several sizes, {found}: expected one size")
         width, height = sizes[0].tolist()
         declared = (games["territory"] == DECLARED).astype(np.float32)[:, None]
         return make_inputs(games, (self.num_planes, height, width), declared)
 
-    def _turned_actions(self, inputs: Inputs, places: Ints, rows: Ints, actions: Ints) -> Ints:
-        """Return the actions on the turned board. A drawing is named by the lowest point of its core there, too."""
-        turned, nodes = super()._turned_actions(inputs, places, rows, actions), places.shape[1]
+    def _transform_actions(self, inputs: Inputs, places: Ints, rows: Ints, actions: Ints) -> Ints:
+        """Return the actions on the transformed board.
+
+        A drawing action is numbered by one node of its core. A symmetry may change which node this is: see
+        `_first_point`.
+        """
+        turned, nodes = super()._transform_actions(inputs, places, rows, actions), places.shape[1]
         drawings = np.flatnonzero((actions >= nodes) & (actions < 2 * nodes))
         planes, width = inputs.planes.reshape(len(places), self.num_planes, nodes), inputs.planes.shape[3]
         for which in drawings:
@@ -54,17 +58,23 @@ class Network(BoardNetwork):
 
 @jit
 def _first_point(planes: Int8, width: int, node: int, places: Ints) -> int:
-    """Return the lowest turned node of a core's opposing points outside own regions; `node` is a node of the core.
+    """Return the node that names a core on the transformed board.
 
-    `places` maps nodes to turned nodes.
+    This is the lowest node of the core's opposing points outside own regions.
+
+    Args:
+        planes: the planes of the original board.
+        width: the width of the original board.
+        node: any node of the core on the original board.
+        places: for each node, its image on the transformed board.
     """
     waiting, core = [node], planes[_DRAWABLE].copy()
     core[node] = 0
     lowest = len(places)
     while waiting:
         here = waiting.pop()
-        told = planes[_OPPOSING, here] or (planes[_OPPOSING_INERT, here] and not planes[_OWN_REGION, here])
-        if told and places[here] < lowest:
+        is_candidate = planes[_OPPOSING, here] or (planes[_OPPOSING_INERT, here] and not planes[_OWN_REGION, here])
+        if is_candidate and places[here] < lowest:
             lowest = places[here]
         for step in (-width, -1, 1, width):  # enclosed nodes are never on the edge
             if core[here + step]:

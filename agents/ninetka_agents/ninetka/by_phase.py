@@ -1,4 +1,8 @@
-"""Combine two agents: the first places stones, the second slides them. This measures how well each plays its phase."""
+"""An agent that places stones with one agent and slides them with another, to measure agents phase by phase.
+
+The spec of the agent is `phases`. `ninetka_train.ninetka.blunders` uses this agent; the general class `Switch` is in
+`ninetka_agents.switch`.
+"""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.batch import as_records
-from ninetka_env.core.jit import frozen, jit, popcount
-from ninetka_env.core.options import shortened
-from ninetka_env.core.verbs import Record, Records, relative_seat
+from ninetka_env.core.batch import as_states
+from ninetka_env.core.jit import jit, popcount, readonly_array
+from ninetka_env.core.options import short_repr
+from ninetka_env.core.verbs import State, StateArray, relative_seat
 from ninetka_env.games.ninetka.geometry import (
     ALL_SLOTS,
     COLUMN_LINE,
@@ -37,7 +37,15 @@ from ninetka_env.games.ninetka.geometry import (
     SQUARE_SLOT,
     SYMMETRIES,
 )
-from ninetka_env.games.ninetka.rules import GAME, NEUTRAL, PLACEMENT, movable_slots, plies, winner_of, write_legal_mask
+from ninetka_env.games.ninetka.rules import (
+    NEUTRAL,
+    PLACEMENT,
+    STATE_DTYPE,
+    movable_slots,
+    plies,
+    winner_of,
+    write_legal_mask,
+)
 
 Int8 = npt.NDArray[np.int8]
 
@@ -53,7 +61,7 @@ class Feature:
     meaning: str
 
 
-def _table(*rows: tuple[str, int, int, str]) -> dict[str, Feature]:
+def _feature_table(*rows: tuple[str, int, int, str]) -> dict[str, Feature]:
     table: dict[str, Feature] = {}
     first = 0
     for name, count, scale, meaning in rows:
@@ -62,7 +70,7 @@ def _table(*rows: tuple[str, int, int, str]) -> dict[str, Feature]:
     return table
 
 
-SLOT_FEATURES = _table(
+SLOT_FEATURES = _feature_table(
     ("place", 5, 1, "distance of the slot from the middle of its side, one-hot"),
     ("free", 1, 1, "the slot is empty, and a stone may still be placed on it"),
     ("stone", 4, 1, "the relative seat whose stone is on the slot, one-hot"),
@@ -90,7 +98,7 @@ SLOT_FEATURES = _table(
 )
 """The features of an edge slot."""
 
-SECTION_FEATURES = _table(
+SECTION_FEATURES = _feature_table(
     ("kind", 3, 1, "corner, side or centre section, one-hot"),
     ("counts", 4, 3, "stones of each relative seat"),
     ("owner", 5, 1, "the owner: relative seat or none, one-hot"),
@@ -102,7 +110,7 @@ SECTION_FEATURES = _table(
 )
 """The features of a section."""
 
-GLOBAL_FEATURES = _table(
+GLOBAL_FEATURES = _feature_table(
     ("phase", 3, 1, "neutral, placement, movement, one-hot"),
     ("num_players", 3, 1, "2, 3 or 4, one-hot"),
     ("viewer", 4, 1, "the viewer's own seat, one-hot: the later seat wins ties"),
@@ -135,17 +143,18 @@ NUM_GLOBAL_FEATURES = _width(GLOBAL_FEATURES)
 _S_KIND, _S_COUNTS, _S_OWNER, _S_LEAD, _S_NEUTRAL, _S_EMPTY, _S_AIMED, _S_AIMED_FREE = (
     f.first for f in SECTION_FEATURES.values()
 )
-RELATIONS = ("blocks", "shortens", "blocked by", "shortened by", "lands beside")
-"""Relations between two movable slots. The stone of the first would come to rest on the square next to the second slot
-(blocks) or further along its slide (shortens), or the reverse, or both stones would come to rest in one section."""
+RELATIONS = ("blocks", "shortens", "blocked by", "shortened by", "lands in the same section")
+"""Relations of a movable slot A to a movable slot B. The stone of A would come to rest on the square next to B
+("blocks") or further along B's slide ("shortens"). "blocked by" and "shortened by" are the reverse. "lands in the same
+section": both stones would come to rest in the same section."""
 NUM_RELATIONS = len(RELATIONS)
-_BLOCKING, _SHORTENING, _BLOCKED_BY, _SHORTENED_BY, _BESIDE = range(NUM_RELATIONS)
+_BLOCKING, _SHORTENING, _BLOCKED_BY, _SHORTENED_BY, _SAME_SECTION = range(NUM_RELATIONS)
 
 _G_PHASE, _G_PLAYERS, _G_VIEWER, _G_TO_MOVE, _G_SCORES, _G_MOVABLE, _G_LEADER, _G_PLY, _G_RESTART = (
     f.first for f in GLOBAL_FEATURES.values()
 )
 
-LINE_SLOTS = frozen(
+LINE_SLOTS = readonly_array(
     [
         [next(s for s in range(NUM_SLOTS) if (SLOT_LINE[s], SLOT_END[s]) == (n, e)) for e in (0, 1)]
         for n in range(NUM_LINES)
@@ -153,10 +162,10 @@ LINE_SLOTS = frozen(
     np.int64,
 )
 """(18, 2) int64: the slots at the start and end of each line."""
-OPPOSITE_SLOT = frozen([LINE_SLOTS[SLOT_LINE[s], 1 - SLOT_END[s]] for s in range(NUM_SLOTS)], np.int64)
+OPPOSITE_SLOT = readonly_array([LINE_SLOTS[SLOT_LINE[s], 1 - SLOT_END[s]] for s in range(NUM_SLOTS)], np.int64)
 """(36,) int64: the slot at the other end of each slot's line."""
 _ALONG = [int(SLOT_LINE[s]) % 9 for s in range(NUM_SLOTS)]
-SIDE_NEIGHBOURS = frozen(
+SIDE_NEIGHBOURS = readonly_array(
     [
         [LINE_SLOTS[line + step, SLOT_END[s]] if 0 <= along + step < 9 else -1 for step in (-1, 1)]
         for s, (line, along) in enumerate(zip(SLOT_LINE.astype(int), _ALONG, strict=True))
@@ -164,22 +173,22 @@ SIDE_NEIGHBOURS = frozen(
     np.int64,
 )
 """(36, 2) int64: the slots next to each slot on its side of the board, -1 if there is none."""
-CROSSED_SECTIONS = frozen(
+CROSSED_SECTIONS = readonly_array(
     [
         [SECTION[LINE_SQUARES[SLOT_LINE[s], 3 * (2 - i if SLOT_END[s] else i)]] for i in range(3)]
         for s in range(NUM_SLOTS)
     ],
     np.int64,
 )
-"""(36, 3) int64: the sections along each slot's line, from the slot on."""
-SECTION_KIND = frozen([0, 1, 0, 1, 2, 1, 0, 1, 0], np.int64)
+"""(36, 3) int64: the three sections along each slot's line, the nearest first."""
+SECTION_KIND = readonly_array([0, 1, 0, 1, 2, 1, 0, 1, 0], np.int64)
 """(9,) int64: 0 corner, 1 side, 2 centre section."""
-_PLACE_OF_SLOT = frozen([abs(along - 4) for along in _ALONG], np.int64)
+_PLACE_OF_SLOT = readonly_array([abs(along - 4) for along in _ALONG], np.int64)
 
-SLOT_SYMMETRIES = frozen(SQUARE_SLOT[SYMMETRIES[:, SLOT_SQUARE]], np.int64)
+SLOT_SYMMETRIES = readonly_array(SQUARE_SLOT[SYMMETRIES[:, SLOT_SQUARE]], np.int64)
 """(8, 36) int64: the image of each slot under each symmetry."""
 _CENTRES = [11 * (3 * (k // 3) + 2) + 3 * (k % 3) + 2 for k in range(NUM_SECTIONS)]
-SECTION_SYMMETRIES = frozen(SECTION[SYMMETRIES[:, _CENTRES]], np.int64)
+SECTION_SYMMETRIES = readonly_array(SECTION[SYMMETRIES[:, _CENTRES]], np.int64)
 """(8, 9) int64: the image of each section under each symmetry."""
 
 
@@ -198,22 +207,22 @@ class Features(NamedTuple):
     """(N, 122) int8: the legal actions of the seat to move."""
 
 
-def make_features(games: Records, viewers: npt.NDArray[np.int8] | None = None) -> Features:
+def make_features(games: StateArray, viewers: npt.NDArray[np.int8] | None = None) -> Features:
     """Return the features of (N,) states.
 
     Args:
-        games: states of dtype `ninetka_env.games.ninetka.rules.GAME`.
+        games: states of dtype `ninetka_env.games.ninetka.rules.STATE_DTYPE`.
         viewers: (N,) the seat from which each state is seen; by default the seat to move.
 
     Raises:
-        ValueError: if games or viewers have another type, shape or range.
+        ValueError: if `games` or `viewers` have a wrong type or shape, or a viewer is not a seat of its game.
     """
-    games = as_records(games)
-    if games.dtype != GAME:
+    games = as_states(games)
+    if games.dtype != STATE_DTYPE:
         raise ValueError("games: expected states of 9tka")
     count, seats = len(games), games["to_move"].astype(np.int8)
     if viewers is not None:
-        seats = _checked_viewers(games, viewers)
+        seats = _check_viewers(games, viewers)
     features = Features(
         np.zeros((count, NUM_SLOTS, NUM_SLOT_FEATURES), np.int8),
         np.zeros((count, NUM_SECTIONS, NUM_SECTION_FEATURES), np.int8),
@@ -225,7 +234,7 @@ def make_features(games: Records, viewers: npt.NDArray[np.int8] | None = None) -
     return features
 
 
-def _checked_viewers(games: Records, viewers: npt.NDArray[np.int8]) -> Int8:
+def _check_viewers(games: StateArray, viewers: npt.NDArray[np.int8]) -> Int8:
     """Return viewers as contiguous int8; raise `ValueError` unless there is a valid seat for each game."""
     seats = np.asarray(viewers)
     if (
@@ -233,7 +242,7 @@ def _checked_viewers(games: Records, viewers: npt.NDArray[np.int8]) -> Int8:
         or seats.dtype.kind not in "iu"
         or ((seats < 0) | (seats >= games["num_players"])).any()
     ):
-        raise ValueError(f"viewers: expected a seat for each of {len(games)} games, got {shortened(viewers)}")
+        raise ValueError(f"viewers: expected a seat for each of {len(games)} games, got {short_repr(viewers)}")
     return np.ascontiguousarray(seats, np.int8)
 
 
@@ -252,7 +261,7 @@ def permute(features: Features, symmetry: int) -> Features:
 
 @jit
 def _write(
-    games: Records, viewers: Int8, slots: Int8, sections: Int8, globals_: Int8, relations: Int8, mask: Int8
+    games: StateArray, viewers: Int8, slots: Int8, sections: Int8, globals_: Int8, relations: Int8, mask: Int8
 ) -> None:
     landing = np.empty(NUM_SLOTS, np.int64)
     for index in range(len(games)):
@@ -261,7 +270,7 @@ def _write(
         for section in range(NUM_SECTIONS):
             _write_section(game, viewer, section, sections[index, section])
         for slot in range(NUM_SLOTS):
-            _write_state(game, viewer, slot, landing, slots[index, slot])
+            _write_occupancy(game, viewer, slot, landing, slots[index, slot])
             _write_surroundings(game, viewer, slot, landing, sections[index], slots[index, slot])
         for slot in range(NUM_SLOTS):
             if landing[slot] >= 0:
@@ -272,37 +281,37 @@ def _write(
 
 
 @jit
-def _is_free(game: Record, slot: int) -> bool:
+def _is_free(game: State, slot: int) -> bool:
     """Return whether a stone may still be placed on the slot."""
     return game.phase == NEUTRAL or (game.phase == PLACEMENT and (game.open >> slot) & 1 == 1)
 
 
 @jit
-def _find_landings(game: Record, landing: npt.NDArray[np.int64]) -> None:
-    """Write, per slot, the square where its stone, or a stone placed there, would land; -1 if it cannot slide."""
-    could = movable_slots(game)
+def _find_landings(game: State, landing: npt.NDArray[np.int64]) -> None:
+    """Write, per slot, the square where its stone, or a stone placed on it, would land; -1 if it cannot slide."""
+    can_slide = movable_slots(game)
     if game.phase == NEUTRAL:
-        could = ALL_SLOTS
+        can_slide = ALL_SLOTS
     elif game.phase == PLACEMENT:
-        could |= game.open
+        can_slide |= game.open
     for slot in range(NUM_SLOTS):
         line = SLOT_LINE[slot]
         place = LANDING_PLACE[SLOT_END[slot], game.lines[line]]
-        landing[slot] = LINE_SQUARES[line, place] if (could >> slot) & 1 and place >= 0 else -1
+        landing[slot] = LINE_SQUARES[line, place] if (can_slide >> slot) & 1 and place >= 0 else -1
 
 
 @jit
-def _rival_count(game: Record, seat: int, section: int) -> int:
+def _rival_count(game: State, seat: int, section: int) -> int:
     """Return the largest number of stones that any seat other than `seat` has in a section."""
-    most = 0
+    largest = 0
     for other in range(game.num_players):
         if other != seat:
-            most = max(most, game.counts[other, section])
-    return most
+            largest = max(largest, game.counts[other, section])
+    return largest
 
 
 @jit
-def _owner(game: Record, viewer: int, section: int) -> int:
+def _owner(game: State, viewer: int, section: int) -> int:
     """Return the relative seat that owns a section, or 4 if no seat does."""
     for seat in range(game.num_players):
         if (game.owned[seat] >> section) & 1:
@@ -311,7 +320,7 @@ def _owner(game: Record, viewer: int, section: int) -> int:
 
 
 @jit
-def _write_section(game: Record, viewer: int, section: int, row: Int8) -> None:
+def _write_section(game: State, viewer: int, section: int, row: Int8) -> None:
     row[_S_KIND + SECTION_KIND[section]] = 1
     stones = 0
     for seat in range(game.num_players):
@@ -327,8 +336,8 @@ def _write_section(game: Record, viewer: int, section: int, row: Int8) -> None:
 
 
 @jit
-def _write_state(game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], row: Int8) -> None:
-    """Write the features of what is on the slot and whether it can slide."""
+def _write_occupancy(game: State, viewer: int, slot: int, landing: npt.NDArray[np.int64], row: Int8) -> None:
+    """Write the features of a slot's place, its stone, and whether the stone can slide."""
     row[_PLACE + _PLACE_OF_SLOT[slot]] = 1
     cell = game.board[SLOT_SQUARE[slot]]
     free = _is_free(game, slot)
@@ -340,7 +349,7 @@ def _write_state(game: Record, viewer: int, slot: int, landing: npt.NDArray[np.i
 
 
 @jit
-def _add_state(game: Record, viewer: int, other: int, landing: npt.NDArray[np.int64], row: Int8, first: int) -> None:
+def _add_occupancy(game: State, viewer: int, other: int, landing: npt.NDArray[np.int64], row: Int8, first: int) -> None:
     """Add the features of another slot to `row`: free, relative seat, movable."""
     cell = game.board[SLOT_SQUARE[other]]
     row[first] += _is_free(game, other)
@@ -351,14 +360,14 @@ def _add_state(game: Record, viewer: int, other: int, landing: npt.NDArray[np.in
 
 @jit
 def _write_surroundings(
-    game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], sections: Int8, row: Int8
+    game: State, viewer: int, slot: int, landing: npt.NDArray[np.int64], sections: Int8, row: Int8
 ) -> None:
     """Write the features of the opposite slot, the neighbouring slots and the sections along the line."""
-    _add_state(game, viewer, OPPOSITE_SLOT[slot], landing, row, _OPPOSITE)
+    _add_occupancy(game, viewer, OPPOSITE_SLOT[slot], landing, row, _OPPOSITE)
     row[_LINE] = popcount(game.lines[SLOT_LINE[slot]])
     for side in range(2):
         if SIDE_NEIGHBOURS[slot, side] >= 0:
-            _add_state(game, viewer, SIDE_NEIGHBOURS[slot, side], landing, row, _NEIGHBOURS)
+            _add_occupancy(game, viewer, SIDE_NEIGHBOURS[slot, side], landing, row, _NEIGHBOURS)
     for i in range(3):
         section = sections[CROSSED_SECTIONS[slot, i]]
         row[_CROSSED + 3 * i] = section[_S_OWNER]
@@ -368,9 +377,9 @@ def _write_surroundings(
 
 @jit
 def _write_slide(
-    game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], rows: Int8, sections: Int8, relations: Int8
+    game: State, viewer: int, slot: int, landing: npt.NDArray[np.int64], rows: Int8, sections: Int8, relations: Int8
 ) -> None:
-    """Write the landing and the effects of a slide of the slot's stone, or of the viewer's if the slot is free."""
+    """Write where a slide of the slot's stone (the viewer's, if the slot is free) would end, and its effects."""
     row, square, cell = rows[slot], landing[slot], game.board[SLOT_SQUARE[slot]]
     section, slider = SECTION[square], cell - 1 if cell else viewer
     place = COLUMN_LINE[square] - 9 if SLOT_LINE[slot] < 9 else ROW_LINE[square]
@@ -396,7 +405,7 @@ def _write_slide(
 
 @jit
 def _write_effects(
-    game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], rows: Int8, relations: Int8
+    game: State, viewer: int, slot: int, landing: npt.NDArray[np.int64], rows: Int8, relations: Int8
 ) -> None:
     """Write the effects of the slide on other slots: it blocks them or shortens their slides."""
     square = landing[slot]
@@ -416,7 +425,7 @@ def _write_effects(
                     rows[slot, _BLOCKS + relative_seat(cell - 1, viewer, game.num_players)] += 1
                 else:
                     rows[slot, _BLOCKS_FREE] += 1
-            elif _in_way(square, ENTRY_SQUARE[other], landing[other]):
+            elif _is_between(square, ENTRY_SQUARE[other], landing[other]):
                 relations[slot, _SHORTENING, other] = relations[other, _SHORTENED_BY, slot] = 1
                 if is_stone:
                     rows[other, _CUTTERS + (0 if own else 1)] += 1
@@ -426,21 +435,21 @@ def _write_effects(
 
 @jit
 def _relate_landings(landing: npt.NDArray[np.int64], relations: Int8) -> None:
-    """Relate movable slots whose stones would come to rest in the same section."""
+    """Set the relation between slots whose stones would come to rest in the same section."""
     for slot in range(NUM_SLOTS):
         for other in range(slot):
             if landing[slot] >= 0 and landing[other] >= 0 and SECTION[landing[slot]] == SECTION[landing[other]]:
-                relations[slot, _BESIDE, other] = relations[other, _BESIDE, slot] = 1
+                relations[slot, _SAME_SECTION, other] = relations[other, _SAME_SECTION, slot] = 1
 
 
 @jit
-def _in_way(square: int, entry: int, landing: int) -> bool:
+def _is_between(square: int, entry: int, landing: int) -> bool:
     """Return whether a square lies between two squares of the same line, ends included."""
     return min(entry, landing) <= square <= max(entry, landing)
 
 
 @jit
-def _write_globals(game: Record, viewer: int, row: Int8) -> None:
+def _write_globals(game: State, viewer: int, row: Int8) -> None:
     row[_G_PHASE + game.phase] = 1
     row[_G_PLAYERS + game.num_players - 2] = 1
     row[_G_VIEWER + viewer] = 1

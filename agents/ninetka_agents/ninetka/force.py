@@ -1,10 +1,10 @@
 """Decide whether a seat can force a win against all others together, near the end of the movement phase.
 
 This is meant for three and four players; see `ninetka_agents.ninetka.solver` for two. The search is an AND/OR search:
-the seat needs one slide that wins, the others together need one after which the seat does not win (the "paranoid"
+on the seat's turns, one of its slides must win; on other turns, the seat must win after every slide (the "paranoid"
 assumption of Sturtevant and Korf, "On pruning techniques for multi-player games", AAAI 2000). A table with 128-bit
-hashes stores the answers for visited positions. Scores are bounded, because a slide wins the moving seat at most one
-section and takes at most one from another seat.
+hashes stores the answers for visited positions. The search stops early where bounds of the final scores decide: a slide
+wins the moving seat at most one section, and takes at most one section from another seat.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.game import check_game
-from ninetka_env.core.jit import jit, lowest, popcount
+from ninetka_env.core.jit import jit, lowest_bit, popcount
 from ninetka_env.core.options import check_count
-from ninetka_env.core.verbs import Record, Records
+from ninetka_env.core.verbs import State, StateArray
 from ninetka_env.games.ninetka.choices import prepare_root
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_LINES, NUM_SECTIONS, NUM_SLOTS
 from ninetka_env.games.ninetka.rules import (
-    GAME,
     MOVEMENT,
+    STATE_DTYPE,
     is_over,
     legal_bits,
     movable_slots,
@@ -29,9 +29,9 @@ from ninetka_env.games.ninetka.rules import (
     winner_of,
 )
 
-Table = npt.NDArray[np.uint64]
-"""(`ENTRIES`, 2) uint64: a 128-bit hash, with the answer in 2 of the bits; (0, 0) is an empty entry."""
-ENTRIES = 1 << 20
+AnswerTable = npt.NDArray[np.uint64]
+"""(`TABLE_ENTRIES`, 2) uint64: a 128-bit hash with the answer in the lowest 2 bits of word 0; (0, 0) if empty."""
+TABLE_ENTRIES = 1 << 20
 NO, YES, UNDECIDED = 0, 1, -1
 
 _MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -40,7 +40,7 @@ _ANSWER = np.uint64(3)
 
 
 def can_force_win(game: Game, seat: int, nodes: int = 10_000_000) -> bool | None:
-    """Return whether `seat` wins whatever the others do, even together; None if `nodes` visits are not enough.
+    """Return whether `seat` can force a win if all others play together; None if `nodes` visits are not enough.
 
     Raises:
         ValueError: if the movement phase has not started or there is no such seat.
@@ -49,14 +49,14 @@ def can_force_win(game: Game, seat: int, nodes: int = 10_000_000) -> bool | None
     if game.phase != MOVEMENT:
         raise ValueError(f"the search plays the movement phase; this game is in phase {game.phase.name}")
     seat = check_count("seat", seat, 0, game.num_players - 1)
-    answer = int(_force(game.records, seat, check_count("nodes", nodes), np.zeros((ENTRIES, 2), np.uint64)))
+    answer = int(_search(game.records, seat, check_count("nodes", nodes), np.zeros((TABLE_ENTRIES, 2), np.uint64)))
     return None if answer == UNDECIDED else answer == YES
 
 
 @jit
-def _force(games: Records, seat: int, limit: int, table: Table) -> int:
-    """Search game 0 without recursion; see `can_force_win`."""
-    path, untried = np.zeros(NUM_SLOTS + 2, GAME), np.zeros(NUM_SLOTS + 2, np.int64)
+def _search(games: StateArray, seat: int, limit: int, table: AnswerTable) -> int:
+    """Return whether `seat` can force a win in `games[0]`: `YES`, `NO`, or `UNDECIDED` after `limit` nodes."""
+    path, untried = np.zeros(NUM_SLOTS + 2, STATE_DTYPE), np.zeros(NUM_SLOTS + 2, np.int64)
     keys = np.zeros((NUM_SLOTS + 2, 2), np.uint64)
     path[0] = games[0]
     prepare_root(path[0])
@@ -67,14 +67,14 @@ def _force(games: Records, seat: int, limit: int, table: Table) -> int:
             nodes += 1
             if nodes > limit:
                 return UNDECIDED
-            answer = static_answer(game, seat)
+            answer = answer_from_bounds(game, seat)
             if answer == UNDECIDED:
                 write_key(game, keys, level)
                 answer = look_up(table, keys, level)
             untried[level] = legal_bits(game) if answer == UNDECIDED else 0
         decisive = YES if game.to_move == seat else NO
         if answer != decisive and untried[level]:
-            bit = lowest(untried[level])
+            bit = lowest_bit(untried[level])
             untried[level] &= untried[level] - 1
             path[level + 1] = game
             play_bit(path[level + 1], bit)
@@ -88,8 +88,8 @@ def _force(games: Records, seat: int, limit: int, table: Table) -> int:
 
 
 @jit
-def static_answer(game: Record, seat: int) -> int:
-    """Return the answer if the game has ended or bounds of the final scores decide it, else `UNDECIDED`."""
+def answer_from_bounds(game: State, seat: int) -> int:
+    """Return whether `seat` wins, `YES` or `NO`, if the game is over or score bounds decide it, else `UNDECIDED`."""
     if is_over(game):
         return YES if winner_of(game) == seat else NO
     stones = popcount(movable_slots(game))
@@ -106,8 +106,8 @@ def static_answer(game: Record, seat: int) -> int:
 
 
 @jit
-def write_key(game: Record, keys: Table, row: int) -> None:
-    """Write the hash of everything that the rest of the game depends on."""
+def write_key(game: State, keys: AnswerTable, row: int) -> None:
+    """Write a hash of all fields that influence the rest of the game to row `row` of `keys`."""
     one, two = np.uint64(game.to_move + 1), np.uint64(77)
     for place in range(NUM_LINES + 4 + 4 * NUM_SECTIONS):
         if place < NUM_LINES:
@@ -126,17 +126,17 @@ def write_key(game: Record, keys: Table, row: int) -> None:
 
 
 @jit
-def look_up(table: Table, keys: Table, row: int) -> int:
+def look_up(table: AnswerTable, keys: AnswerTable, row: int) -> int:
     """Return the stored answer for a position, or `UNDECIDED`."""
-    place = np.int64((keys[row, 0] >> _S2) & np.uint64(ENTRIES - 1))
+    place = np.int64((keys[row, 0] >> _S2) & np.uint64(TABLE_ENTRIES - 1))
     if table[place, 1] == keys[row, 1] and table[place, 0] & ~_ANSWER == keys[row, 0]:
         return np.int64(table[place, 0] & _ANSWER)  # type: ignore[return-value]
     return UNDECIDED
 
 
 @jit
-def store(table: Table, keys: Table, row: int, answer: int) -> None:
-    """Store the answer, 0 to 3, for a position; overwrite the entry that was there."""
-    place = np.int64((keys[row, 0] >> _S2) & np.uint64(ENTRIES - 1))
+def store(table: AnswerTable, keys: AnswerTable, row: int, answer: int) -> None:
+    """Store the answer, 0 to 3, for a position; this overwrites any other position in the same entry."""
+    place = np.int64((keys[row, 0] >> _S2) & np.uint64(TABLE_ENTRIES - 1))
     table[place, 0] = keys[row, 0] | np.uint64(answer)
     table[place, 1] = keys[row, 1]

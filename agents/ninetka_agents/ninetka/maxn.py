@@ -1,8 +1,8 @@
-"""The computer player of Stefani et al. (2019): max^n search in the movement phase, placement rules before it.
+"""The computer player of Stefani et al. (2019): placement rules, then max^n search in the movement phase.
 
 Evaluation and placement rules: Stefani et al., "Modelling and implementation of 9tka game with MaxN algorithm",
 TELKOMNIKA 2019. Search: Luckhardt and Irani, "An algorithmic solution of N-person games", AAAI 1986. For max^n to the
-end of the game, see `ninetka_agents.ninetka.endings`.
+end of the game, see `ninetka_agents.ninetka.exact_maxn`.
 
 The search returns the same move and values as a plain max^n search, also when children are equal, but visits few of its
 nodes. Only a seat's own moves can raise its evaluation; the other seats can only take sections from it. So a child's
@@ -16,13 +16,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
-from ninetka_env.core.chance import Streams, draw_below, draw_bit
+from ninetka_agents.agent import Actions, Agent, as_unfinished_states, check_threads, game_streams
 from ninetka_env.core.game import check_game
-from ninetka_env.core.jit import frozen, jit, lowest, popcount
+from ninetka_env.core.jit import jit, lowest_bit, popcount, readonly_array
 from ninetka_env.core.options import check_count
+from ninetka_env.core.random_streams import Streams, draw_below, draw_set_bit
 from ninetka_env.core.threads import Control, claim, run_shared
-from ninetka_env.core.verbs import Record, Records
+from ninetka_env.core.verbs import State, StateArray
 from ninetka_env.games.ninetka.choices import prepare_root
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import (
@@ -39,10 +39,10 @@ from ninetka_env.games.ninetka.geometry import (
     SQUARE_SLOT,
 )
 from ninetka_env.games.ninetka.rules import (
-    GAME,
     MOVEMENT,
     NEUTRAL,
     PLACEMENT,
+    STATE_DTYPE,
     bit_action,
     end_turn,
     is_over,
@@ -57,9 +57,9 @@ from ninetka_env.games.ninetka.rules import (
 Values = npt.NDArray[np.int64]
 
 CONQUEST, BLOCK = 100, 90
-CROWDING = frozen([30 - 15 * v if v <= 4 else -15 for v in range(10)], np.int64)
+CROWDING = readonly_array([30 - 15 * v if v <= 4 else -15 for v in range(10)], np.int64)
 """(10,) int64: y(v) of the paper, formula (5), for v stones of a seat in a section."""
-INNER_CORNERS = frozen([12, 20, 100, 108], np.int64)
+INNER_CORNERS = readonly_array([12, 20, 100, 108], np.int64)
 EXTRA_DEPTH = 3
 """The paper searches n + 3 plies."""
 
@@ -83,9 +83,9 @@ class MaxNAgent(Agent):
         self._random_ties = random_ties
         self._threads = check_threads(threads)
 
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
-        games = as_positions(games, Game.name)
+        games = as_unfinished_states(games, Game.name)
         actions = np.empty(len(games), np.int64)
         threads = min(self._threads, len(games))
         run_shared(_act, threads, games, game_streams(games, rng), self._depth, self._random_ties, actions)
@@ -96,8 +96,8 @@ def evaluate(game: Game) -> Values:
     """Return the paper's evaluation `eva` of a position for each seat, (n,) int64.
 
     eva(m) = sum over sections k of 100 c(m, k) + y(v(m, k)), plus 90 (r(m) - q(m)). c(m, k) is 1 if seat m owns section
-    k, else 0. v(m, k) is the number of its stones in k. r(m) and q(m) are the numbers of opponents' and own edge stones
-    that stones of m block.
+    k, else 0. v(m, k) is the number of stones of m in k. Stones of m block r(m) edge stones of opponents and q(m) edge
+    stones of m.
     """
     check_game(game, Game)
     values = np.zeros((1, MAX_PLAYERS), np.int64)
@@ -126,7 +126,7 @@ def search(game: Game, depth: int | None = None) -> tuple[int, Values]:
     return int(action), nodes["value"][0, : game.num_players].copy()
 
 
-_LOWEST_FIRST = frozen(np.arange(63, 63 - NUM_SLOTS, -1), np.int64)
+_LOWEST_FIRST = readonly_array(np.arange(63, 63 - NUM_SLOTS, -1), np.int64)
 """(36,) int64: priorities of slots. The highest is chosen among equal children; here this is the lowest square."""
 
 
@@ -135,7 +135,7 @@ NODE = np.dtype(
         np.record,
         np.dtype(
             [
-                ("game", GAME),
+                ("game", STATE_DTYPE),
                 ("eva", np.int64, (MAX_PLAYERS,)),  # the evaluation of the current position
                 ("value", np.int64, (MAX_PLAYERS,)),  # the values of the best child so far
                 ("keys", np.int64, (NUM_SLOTS,)),  # per slot: 64 * bound of the child's value for the mover + priority
@@ -152,12 +152,12 @@ NODE = np.dtype(
 
 
 @jit
-def _search_first(games: Records, depth: int, priority: Values, nodes: Records) -> int:
+def _search_first(games: StateArray, depth: int, priority: Values, nodes: StateArray) -> int:
     return _search(games[0], depth, priority, nodes)
 
 
 @jit
-def _search(game: Record, depth: int, priority: Values, nodes: Records) -> int:
+def _search(game: State, depth: int, priority: Values, nodes: StateArray) -> int:
     """Search a game of the movement phase; write its values to `nodes[0].value` and return the action.
 
     This is a loop, because numba cannot safely load recursive functions from its cache.
@@ -176,34 +176,34 @@ def _search(game: Record, depth: int, priority: Values, nodes: Records) -> int:
             _enter(nodes[level], depth - level, priority)
         elif level > 0:
             level -= 1
-            _take_back(nodes[level], nodes[level + 1], priority)
+            _back_up(nodes[level], nodes[level + 1], priority)
         else:
             break
     return PASS if must_pass(game) else int(SLOT_SQUARE[root.best_slot])
 
 
 @jit
-def _enter(node: Record, depth: int, priority: Values) -> None:
-    """Start a node: set its value to the evaluation at depth 0 or the end of the game, else bound its children."""
+def _enter(node: State, depth: int, priority: Values) -> None:
+    """Start a node: at depth 0 or the end of the game, evaluate it; otherwise bound the values of its children."""
     node.slots, node.best_slot, node.best_key = 0, -1, -(1 << 60)
     if depth == 0 or is_over(node.game):
         node.value = node.eva
         return
     node.slots = legal_bits(node.game)
-    base = node.eva[node.game.to_move] + _later_gain(node.game, depth)
+    base = node.eva[node.game.to_move] + _max_later_gain(node.game, depth)
     bits = node.slots
     while bits:
-        slot = lowest(bits)
+        slot = lowest_bit(bits)
         node.keys[slot] = (base + slide_gain(node.game, slot)) * 64 + priority[slot]
         bits &= bits - 1
 
 
 @jit
-def _next_child(node: Record) -> int:
-    """Return the unvisited child with the highest bound, or -1 if no child left can beat the best one."""
+def _next_child(node: State) -> int:
+    """Return the unvisited child with the highest bound, or -1 if no unvisited child can be better than the best."""
     best, key, bits = -1, node.best_key, node.slots
     while bits:
-        slot = lowest(bits)
+        slot = lowest_bit(bits)
         if node.keys[slot] > key:
             best, key = slot, node.keys[slot]
         bits &= bits - 1
@@ -211,8 +211,8 @@ def _next_child(node: Record) -> int:
 
 
 @jit
-def _descend(node: Record, child: Record, slot: int) -> None:
-    """Write the node after sliding the stone of `slot` into `child`."""
+def _descend(node: State, child: State, slot: int) -> None:
+    """Slide the stone of `slot`; write the new position and its evaluation to `child`."""
     seat = node.game.to_move
     node.slots &= ~(1 << slot)
     node.tried = slot
@@ -227,7 +227,7 @@ def _descend(node: Record, child: Record, slot: int) -> None:
 
 
 @jit
-def _take_back(node: Record, child: Record, priority: Values) -> None:
+def _back_up(node: State, child: State, priority: Values) -> None:
     """Back up the child's values if they are the best for the mover so far."""
     key = child.value[node.game.to_move] * 64 + priority[node.tried]
     if key > node.best_key:
@@ -236,7 +236,7 @@ def _take_back(node: Record, child: Record, priority: Values) -> None:
 
 
 @jit
-def slide_gain(game: Record, slot: int) -> int:
+def slide_gain(game: State, slot: int) -> int:
     """Return the change in the mover's evaluation if it slides the stone of `slot`."""
     seat, square = game.to_move, landing_square(game, slot)
     section = SECTION[square]
@@ -244,7 +244,7 @@ def slide_gain(game: Record, slot: int) -> int:
     for other in range(game.num_players):
         if other != seat:
             rivals = max(rivals, game.counts[other, section])
-    conquers = count == rivals  # with more stones the mover owns it already, with fewer one stone is not enough
+    conquers = count == rivals  # with more stones the mover already owns it; with fewer, one stone is not enough
     blocked = ADJACENT_SLOTS[square] & movable_slots(game) & ~(1 << slot)
     blocked_own = popcount(blocked & game.movable[seat])
     blocks = popcount(blocked) - 2 * blocked_own
@@ -252,13 +252,13 @@ def slide_gain(game: Record, slot: int) -> int:
 
 
 @jit
-def _later_gain(game: Record, depth: int) -> int:
-    """Return an upper bound of the mover's gain by slides after its next one within `depth` plies."""
-    slides = _later_slides(game, depth)
+def _max_later_gain(game: State, depth: int) -> int:
+    """Return an upper bound of the mover's gain within `depth` plies, without the gain of its next slide."""
+    slides = _max_later_slides(game, depth)
     if slides == 0:
         return 0
     blocks, crowds = 1, 0
-    for square in INNER_CORNERS:  # only on these squares a stone can block two stones
+    for square in INNER_CORNERS:  # a stone can block two stones only on these squares
         if game.board[square] == 0 and popcount(ADJACENT_SLOTS[square] & movable_slots(game)) == 2:
             blocks = 2
     for section in range(NUM_SECTIONS):
@@ -267,12 +267,13 @@ def _later_gain(game: Record, depth: int) -> int:
 
 
 @jit
-def _later_slides(game: Record, depth: int) -> int:
-    """Return an upper bound of the mover's slides after its next one within `depth` plies.
+def _max_later_slides(game: State, depth: int) -> int:
+    """Return an upper bound of the number of the mover's slides within `depth` plies, without its next slide.
 
-    Seats move in turn, and a seat is passed over only if it has no movable stones. Each slide blocks at most two stones
-    and uses up one stone of the seat that slides. Until a seat is passed over, every seat has slid as often as the turn
-    has returned to the mover. So a seat with more than 2 * ply + own_slides stones cannot be passed over at `ply`.
+    Seats move in turn, and a seat is skipped only if it has no movable stones. A seat loses movable stones in two ways:
+    each slide of any seat blocks at most two, and each slide of its own uses one. The seats slide equally often until
+    one is skipped: `own_slides` times, the number of times that the turn has returned to the mover. So a seat with more
+    than 2 * ply + own_slides movable stones cannot be skipped at `ply`.
     """
     seat = game.to_move
     own_slides, place = 0, seat
@@ -289,12 +290,12 @@ def _later_slides(game: Record, depth: int) -> int:
 
 
 @jit
-def _evaluate_first(games: Records, values: Values) -> None:
+def _evaluate_first(games: StateArray, values: Values) -> None:
     write_evaluation(games[0], values[0])
 
 
 @jit
-def write_evaluation(game: Record, values: Values) -> None:
+def write_evaluation(game: State, values: Values) -> None:
     """Compute the paper's `eva` of each seat from the board and write it into `values`, (>= n,) int64."""
     values[:] = 0
     for seat in range(game.num_players):
@@ -306,13 +307,13 @@ def write_evaluation(game: Record, values: Values) -> None:
             continue
         edge = ADJACENT_SLOTS[square]
         while edge:
-            stone = game.board[SLOT_SQUARE[lowest(edge)]] - 1
+            stone = game.board[SLOT_SQUARE[lowest_bit(edge)]] - 1
             if stone >= 0:
                 values[blocker] += BLOCK if stone != blocker else -BLOCK
             edge &= edge - 1
 
 
-def _partner_slots() -> list[int]:
+def _conflicting_slots() -> list[int]:
     """Return, per slot, a bit set of the slots that conflict with it under the paper's placement conditions 1 to 3."""
     pairs = [(s, t) for s in range(NUM_SLOTS) for t in [_opposite(int(SLOT_SQUARE[s]))]]
     corner_pairs = (
@@ -331,29 +332,31 @@ def _opposite(square: int) -> int:
     return int(SQUARE_SLOT[SIZE * row + col])
 
 
-PARTNER_SLOTS = frozen(_partner_slots(), np.int64)
-"""(36,) int64: per slot, a bit set of the slots that conflict with it: the other end of the line, and the corner pairs.
-The computer player does not place on both (conditions 1 to 3 of the paper's placement rules)."""
+CONFLICTING_SLOTS = readonly_array(_conflicting_slots(), np.int64)
+"""(36,) int64: per slot, a bit set of the slots that conflict with it (conditions 1 to 3 of the paper's placement
+rules). The computer player avoids own stones on both of two conflicting slots. Two slots conflict if, on an empty
+board, a stone that slides from one of them stops in front of the other: the two ends of a line, and eight pairs near
+the corners."""
 
 
 @jit
-def placement_bits(game: Record) -> int:
+def placement_bits(game: State) -> int:
     """Return, as bits, the free slots that break no placement condition of the paper, or all free slots if all do."""
     allowed = game.open
     own = game.movable[game.to_move]  # in the placement phase every stone on the edge is movable
     while own:
-        allowed &= ~PARTNER_SLOTS[lowest(own)]
+        allowed &= ~CONFLICTING_SLOTS[lowest_bit(own)]
         own &= own - 1
     return allowed if allowed else game.open
 
 
 @jit
-def _choose(game: Record, depth: int, random_ties: bool, streams: Streams, index: int, nodes: Records) -> int:
+def _choose(game: State, depth: int, random_ties: bool, streams: Streams, index: int, nodes: StateArray) -> int:
     """Choose an action for `game`, drawing from stream `index`."""
     if game.phase == NEUTRAL:
-        return bit_action(game, draw_bit(streams, index, legal_bits(game)))
+        return bit_action(game, draw_set_bit(streams, index, legal_bits(game)))
     if game.phase == PLACEMENT:
-        return bit_action(game, draw_bit(streams, index, placement_bits(game)))
+        return bit_action(game, draw_set_bit(streams, index, placement_bits(game)))
     priority = _LOWEST_FIRST.copy()
     if random_ties:
         for last in range(NUM_SLOTS - 1, 0, -1):  # Fisher and Yates
@@ -363,7 +366,9 @@ def _choose(game: Record, depth: int, random_ties: bool, streams: Streams, index
 
 
 @jit
-def _act(control: Control, games: Records, streams: Streams, depth: int, random_ties: bool, actions: Actions) -> None:
+def _act(
+    control: Control, games: StateArray, streams: Streams, depth: int, random_ties: bool, actions: Actions
+) -> None:
     """Choose actions for the games that this thread claims."""
     nodes = np.zeros((depth if depth else MAX_PLAYERS + EXTRA_DEPTH) + 1, NODE)
     while True:

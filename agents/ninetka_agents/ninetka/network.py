@@ -1,10 +1,10 @@
 """The network of 9tka for 2, 3 and 4 players: the same small layers for all 36 edge slots and all 9 sections.
 
 Weights are shared over slots and over sections. A slot exchanges information only in ways that are invariant under the
-symmetries of the board: with the slot at the other end of its line, with the slots that a slide from it would block,
-shorten or join in a section, and with means and maxima over all slots. So the network is equivariant: a rotated or
-mirrored position gets the rotated or mirrored policy and the same values. It is a graph network whose edges are the
-threats on the board. The inputs are in `ninetka_agents.ninetka.features`, the interface in `ninetka_agents.outputs`.
+symmetries of the board: with the slot at the other end of its line, with related slots (see `RELATIONS` in
+`ninetka_agents.ninetka.features`), and with means and maxima over all slots. So the network is equivariant: a rotated
+or mirrored position gets the rotated or mirrored policy and the same values. It is a graph network whose edges are the
+relations. The inputs are in `ninetka_agents.ninetka.features`, the interface in `ninetka_agents.outputs`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from ninetka_agents.ninetka.features import (
     make_features,
     scales,
 )
-from ninetka_agents.outputs import MASKED, Outputs, as_tensors, expected_counts, pools
-from ninetka_env.core.options import shortened
-from ninetka_env.core.verbs import Records
+from ninetka_agents.outputs import MASKED, Outputs, as_tensors, expected_counts, mean_and_max
+from ninetka_env.core.options import short_repr
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.geometry import (
     COLUMN_LINE,
     MAX_PLAYERS,
@@ -52,7 +52,7 @@ from ninetka_env.games.ninetka.geometry import (
 MIXINGS = ("pool", "attention", "relations")
 NEUTRAL_WIDTH = 16
 OWNERS = MAX_PLAYERS + 1
-"""Classes of a section's final owner: relative seats 0..3, none."""
+"""Number of classes of a section's final owner: relative seats 0..3, none."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,16 @@ class NetworkConfig:
     blocks: int = 2
     """Residual blocks."""
     mixing: str = "relations"
-    """How slots exchange information in addition to their opposite slot and means and maxima over all slots: not at all
-    (`"pool"`), between related slots (`"relations"`, see `ninetka_agents.ninetka.features.RELATIONS`) or by
-    `"attention"`."""
+    """How a slot gets information from other slots. `"pool"`: from its opposite slot, and from means and maxima over
+    all slots. `"relations"`: like `"pool"`, and from related slots (see `ninetka_agents.ninetka.features.RELATIONS`).
+    `"attention"`: like `"pool"`, and by attention over all slots and sections."""
     heads: int = 4
     """Number of attention heads; used only with `mixing="attention"`."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for a shape that cannot be built."""
         if self.mixing not in MIXINGS:
-            raise ValueError(f"mixing={shortened(self.mixing)}: expected one of {', '.join(map(repr, MIXINGS))}")
+            raise ValueError(f"mixing={short_repr(self.mixing)}: expected one of {', '.join(map(repr, MIXINGS))}")
         if min(self.width, self.blocks, self.heads) < 1:
             raise ValueError(f"{self}: width, blocks and heads must be at least 1")
         if self.mixing == "relations" and self.width < 2:
@@ -126,12 +126,12 @@ class _Block(nn.Module):
             slots: (B, 36, W).
             sections: (B, 9, W).
             global_embedding: (B, W), the embedded global features.
-            relations: (B, 36 * 5, 36), the features of that name.
+            relations: (B, 36 * 5, 36), `Features.relations`; used only with `mixing="relations"`.
             opposite: (36,), each slot's opposite slot.
         """
         if self.mixing == "attention":
             slots, sections = self._attend(slots, sections)
-        pooled = torch.cat([*pools(slots), global_embedding], -1)
+        pooled = torch.cat([*mean_and_max(slots), global_embedding], -1)
         hidden = self.slot(slots) + self.opposite(slots.index_select(1, opposite)) + self.pools(pooled)[:, None]
         if self.mixing == "relations":
             related = torch.bmm(relations, self.to_related(slots))
@@ -153,8 +153,8 @@ class Network(nn.Module):
 
     game: ClassVar[str] = "ninetka"
     """Name of the game that the network plays."""
-    symmetries: ClassVar[int] = 1
-    """Number of symmetries that `turned` applies; 1 means none but the identity."""
+    num_symmetries: ClassVar[int] = 1
+    """Number of symmetries that `apply_symmetries` applies; 1 means none but the identity."""
     policy_layers: ClassVar[tuple[str, ...]] = ("policy", "neutral_out")
     """Names of the layers whose outputs are the policy logits."""
     bf16: ClassVar[bool] = False
@@ -188,17 +188,17 @@ class Network(nn.Module):
         """The device of the weights."""
         return self.policy.weight.device
 
-    def encode(self, games: Records) -> Features:
+    def encode(self, games: StateArray) -> Features:
         """Return the input features of (B,) states, as seen by the seats to move."""
         return make_features(games)
 
-    def judge(self, games: Records) -> Outputs:
+    def evaluate(self, games: StateArray) -> Outputs:
         """Evaluate (B,) states for the seats to move; see `Outputs`."""
         outputs: Outputs = self(as_inputs(self.encode(games), self.device))
         return outputs
 
     @staticmethod
-    def turned(inputs: Features, policy: Any, owners: Any, turns: Any) -> tuple[Features, Any, Any]:
+    def apply_symmetries(inputs: Features, policy: Any, owners: Any, indices: Any) -> tuple[Features, Any, Any]:
         """Return the examples unchanged: the network is equivariant, so augmentation would add nothing."""
         return inputs, policy, owners
 
@@ -218,7 +218,7 @@ class Network(nn.Module):
         sections = functional.relu(self.section_mix(torch.cat([sections, messages], -1)))
         owner_logits = self.owner(sections).float()
         scores = expected_counts(owner_logits).to(global_embedding.dtype)
-        pooled = torch.cat([*pools(slots), *pools(sections), global_embedding, scores], -1)
+        pooled = torch.cat([*mean_and_max(slots), *mean_and_max(sections), global_embedding, scores], -1)
         value_logits = self.value(torch.cat([functional.relu(self.value_hidden(pooled)), scores], -1)).float()
         drawn = value_logits.new_full((batch, 1), MASKED)
         return Outputs(
@@ -255,7 +255,7 @@ class Network(nn.Module):
         return torch.arange(MAX_PLAYERS, device=globals_.device) >= players
 
     def _register_tables(self) -> None:
-        """Register the geometry as buffers, which move with the weights but are not saved."""
+        """Register the geometry as buffers, which move to the device of the weights but are not saved."""
         tables = {
             "slot_scale": scales(SLOT_FEATURES),
             "section_scale": scales(SECTION_FEATURES),
@@ -305,7 +305,7 @@ def _neutral_places() -> Any:
 
 
 def _action_entries() -> Any:
-    """Return (122,) int64: the index of each action's logit in [slots, neutral squares, pass]; others map to pass."""
+    """Return (122,) int64: each action's index in [slots, neutral squares, pass]; other squares map to pass."""
     entries = np.full(NUM_ACTIONS, NUM_SLOTS + len(NEUTRAL_SQUARE), np.int64)
     entries[SLOT_SQUARE] = np.arange(NUM_SLOTS)
     entries[NEUTRAL_SQUARE] = NUM_SLOTS + np.arange(len(NEUTRAL_SQUARE))

@@ -1,7 +1,9 @@
 """Check the policies and values that a search gets from a network or another evaluation function.
 
-Compiled searches compare and index with these numbers and check nothing. So every search wraps its evaluation function
-in `checked`, which rejects meaningless results and repairs results that would break a comparison.
+Start reading at `checked`. The interface of the networks is in `ninetka_agents.outputs`.
+
+Compiled searches use these numbers without a check. So every search wraps its evaluation function in `checked`, which
+rejects meaningless results and repairs results that would break a comparison.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ import numpy.typing as npt
 
 from ninetka_agents.search.choices import next_choice, words_for
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import shortened
+from ninetka_env.core.options import short_repr
 from ninetka_env.core.registry import Limits, definition_of, limits_of
 from ninetka_env.core.verbs import (
-    Record,
-    Records,
-    Words,
+    BitSet,
+    State,
+    StateArray,
     choice_action,
     forced_action,
     is_legal,
@@ -31,16 +33,17 @@ from ninetka_env.core.verbs import (
 Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-Evaluate: TypeAlias = Callable[[Records], tuple[Floats, Floats]]
+Evaluate: TypeAlias = Callable[[StateArray], tuple[Floats, Floats]]
 """Evaluates (N,) states that are not over. Returns the log policy, (N, num_actions) float32, and the win probabilities
 per relative seat, `(seat - to_move) % n`, with draws shared, (N, P) float32. Entries of illegal actions and of seats
 that are not in play are ignored. See `checked` for what else is accepted."""
 
 TOLERANCE = 1e-2
-"""Allowed deviation of sums of policy and values from 1, and of a value from 0..1; more than float16's rounding."""
-ROUNDING = 1e-4
-"""Deviations of values below this one are float32 rounding, so the values are not changed."""
-LOWEST = -1e9
+"""Allowed deviation of a sum of probabilities or values from 1, and of a value from 0..1. It exceeds the rounding of
+float16."""
+ROUNDING_TOLERANCE = 1e-4
+"""Smaller deviations of values are float32 rounding, so the values are not changed."""
+MIN_RELATIVE_LOGIT = -1e9
 """Minimum logit relative to the best legal action: finite, but so low that no value outweighs it."""
 
 FINE, REPAIRABLE, BAD_LOGIT, BAD_VALUE, BAD_SUM = range(5)
@@ -56,27 +59,27 @@ def checked(evaluate: Evaluate) -> Evaluate:
 
     The function raises `ValueError`, naming position and entry, if the logit of a legal action is nan or +inf, if a
     value is not within 0..1, if the values do not sum to 1, or if the result is not a pair of arrays of the right
-    shapes. It passes a copy of the positions to `evaluate`, and never writes to arrays of `evaluate`.
+    shapes. It passes a copy of the positions to `evaluate`, and never writes to the arrays that `evaluate` returns.
     """
     known: tuple[Any, Limits] | None = None  # cached: finding the limits takes as long as checking a position
 
-    def call(games: Records) -> tuple[Floats, Floats]:
+    def call(games: StateArray) -> tuple[Floats, Floats]:
         nonlocal known
-        found = known  # another thread may replace it
+        found = known  # another thread may replace `known`
         if found is None or found[0] is not games.dtype:
             known = found = games.dtype, limits_of(games.dtype)
         count, limits = len(games), found[1]
-        answer = evaluate(_copied(games))
+        answer = evaluate(_copy_bytes(games))
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
             expected = f"logits ({count}, {limits.actions}) and values ({count}, {limits.players})"
-            raise ValueError(f"evaluate: returned {shortened(answer)}: expected a pair of arrays, {expected}")
+            raise ValueError(f"evaluate: returned {short_repr(answer)}: expected a pair of arrays, {expected}")
         logits = _as_floats("logits", answer[0], (count, limits.actions))
         values = _as_floats("values", answer[1], (count, limits.players))
         choices, actions = np.zeros(words_for(limits.choices), np.int64), np.zeros(limits.actions, np.int64)
-        state, row, place = _inspect(games, logits, values, choices, actions)
-        if state > REPAIRABLE:
-            raise ValueError(f"evaluate: {_fault(games, logits, values, state, row, place)}")
-        if state == REPAIRABLE:
+        status, row, place = _inspect(games, logits, values, choices, actions)
+        if status > REPAIRABLE:
+            raise ValueError(f"evaluate: {_error_message(games, logits, values, status, row, place)}")
+        if status == REPAIRABLE:
             logits, values = logits.copy(), values.copy()
             _repair(games, logits, values, choices, actions)
         return logits, values
@@ -84,7 +87,7 @@ def checked(evaluate: Evaluate) -> Evaluate:
     return call
 
 
-def _copied(games: Records) -> Records:
+def _copy_bytes(games: StateArray) -> StateArray:
     """Return a bytewise copy: numpy copies structured arrays field by field, which takes several times as long."""
     return np.ndarray(games.shape, games.dtype, bytearray(games.tobytes()))
 
@@ -96,25 +99,25 @@ def _as_floats(name: str, array: Any, shape: tuple[int, int]) -> Floats:
     try:
         found = np.asarray(array)
     except Exception as error:  # such as rows of different lengths, or a tensor that requires grad
-        raise ValueError(f"evaluate: the {name} cannot be read as an array: {shortened(str(error))}") from error
+        raise ValueError(f"evaluate: the {name} cannot be read as an array: {short_repr(str(error))}") from error
     if found.dtype.kind not in "fiu":
-        raise ValueError(f"evaluate: the {name} are of type {shortened(found.dtype)}: expected real numbers")
+        raise ValueError(f"evaluate: the {name} are of type {short_repr(found.dtype)}: expected real numbers")
     if found.shape != shape:
         raise ValueError(f"evaluate: the {name} are of shape {found.shape}: expected {shape}")
     with np.errstate(over="ignore"):
         return np.require(found, np.float32, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"])
 
 
-def _fault(games: Records, logits: Floats, values: Floats, state: int, row: int, place: int) -> str:
+def _error_message(games: StateArray, logits: Floats, values: Floats, status: int, row: int, place: int) -> str:
     """Return the error message for a result of `_inspect`."""
     game = definition_of(games.dtype).game_class(games[row : row + 1])
-    if state == BAD_LOGIT:
+    if status == BAD_LOGIT:
         return (
             f"log policy of position {row} is {logits[row, place]} at action {place} ({game.action_name(place)}), "
             "which is legal: expected the logarithm of its probability, -inf for 0"
         )
     given = ", ".join(f"{value:.6g}" for value in values[row, : game.num_players])
-    seat = f", {values[row, place]:.6g} for relative seat {place}" if state == BAD_VALUE else ""
+    seat = f", {values[row, place]:.6g} for relative seat {place}" if status == BAD_VALUE else ""
     return (
         f"values of position {row} are [{given}]{seat}: expected chances to win of its {game.num_players} seats, "
         "each from 0 to 1, which sum to 1"
@@ -122,9 +125,9 @@ def _fault(games: Records, logits: Floats, values: Floats, state: int, row: int,
 
 
 @jit
-def _inspect(games: Records, logits: Floats, values: Floats, choices: Words, actions: Ints) -> tuple[int, int, int]:
-    """Return the status of the result, and for an error its row and its action or seat."""
-    state = FINE
+def _inspect(games: StateArray, logits: Floats, values: Floats, choices: BitSet, actions: Ints) -> tuple[int, int, int]:
+    """Return the status of the results, and for an error the row and the action or seat."""
+    status = FINE
     for row in range(len(games)):
         game = games[row]
         for action in range(num_actions(game)):
@@ -138,28 +141,28 @@ def _inspect(games: Records, logits: Floats, values: Floats, choices: Words, act
         if abs(total - 1.0) > TOLERANCE:
             return BAD_SUM, row, 0
         legal = actions[: _write_playable(game, choices, actions)]
-        if not (_is_policy(logits[row], legal) and _are_chances(values[row], game.num_players)):
-            state = REPAIRABLE
-    return state, 0, 0
+        if not (_is_policy(logits[row], legal) and _are_probabilities(values[row], game.num_players)):
+            status = REPAIRABLE
+    return status, 0, 0
 
 
 @jit
-def _repair(games: Records, logits: Floats, values: Floats, choices: Words, actions: Ints) -> None:
+def _repair(games: StateArray, logits: Floats, values: Floats, choices: BitSet, actions: Ints) -> None:
     """Normalise the rows that need it; other rows are not changed."""
     for row in range(len(games)):
         game = games[row]
         legal = actions[: _write_playable(game, choices, actions)]
         if not _is_policy(logits[row], legal):
             _normalise(logits[row], legal)
-        if not _are_chances(values[row], game.num_players):
+        if not _are_probabilities(values[row], game.num_players):
             _rescale(values[row], game.num_players)
 
 
 @jit
-def _write_playable(game: Record, choices: Words, actions: Ints) -> int:
+def _write_playable(game: State, choices: BitSet, actions: Ints) -> int:
     """Write the actions that a search can play, the choices or a forced action, to `actions`; return their number.
 
-    A legal action that is not a choice, such as resigning, is never searched, so it has no part in the policy.
+    A legal action that is not a choice, such as resigning, is never searched, so the policy does not include it.
     """
     if is_over(game):
         return 0
@@ -180,10 +183,10 @@ def _is_policy(logits: Floats, legal: Ints) -> bool:
     """Return whether the logits (none of them nan) are finite and their policy sums to 1."""
     if len(legal) == 0:
         return True
-    best, least = -np.inf, np.inf
+    best, lowest_logit = -np.inf, np.inf
     for action in legal:
-        best, least = max(best, float(logits[action])), min(least, float(logits[action]))
-    if not least >= best + LOWEST or best == -np.inf:
+        best, lowest_logit = max(best, float(logits[action])), min(lowest_logit, float(logits[action]))
+    if not lowest_logit >= best + MIN_RELATIVE_LOGIT or best == -np.inf:
         return False
     total = 0.0
     for action in legal:
@@ -198,21 +201,21 @@ def _normalise(logits: Floats, legal: Ints) -> None:
     for action in legal:
         best = max(best, float(logits[action]))
     for action in legal:
-        logits[action] = max(logits[action] - best, LOWEST) if best > -np.inf else 0.0
+        logits[action] = max(logits[action] - best, MIN_RELATIVE_LOGIT) if best > -np.inf else 0.0
         total += np.exp(float(logits[action]))
     for action in legal:
         logits[action] -= np.log(total)
 
 
 @jit
-def _are_chances(values: Floats, players: int) -> bool:
+def _are_probabilities(values: Floats, players: int) -> bool:
     """Return whether the values are from 0 to 1 and sum to 1, up to float32 rounding."""
     total = 0.0
     for seat in range(players):
-        if not -ROUNDING <= values[seat] <= 1.0 + ROUNDING:
+        if not -ROUNDING_TOLERANCE <= values[seat] <= 1.0 + ROUNDING_TOLERANCE:
             return False
         total += values[seat]
-    return abs(total - 1.0) <= ROUNDING
+    return abs(total - 1.0) <= ROUNDING_TOLERANCE
 
 
 @jit

@@ -1,12 +1,12 @@
 """UCT with random playouts, guided by a network at the most visited nodes; searches many games at once.
 
-A UCT search as in `ninetka_agents.search.uct` looks far ahead in little time, and a network knows what playouts never
-find out. As in Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 2016, the
+A UCT search as in `ninetka_agents.search.uct` looks far ahead in little time; a network knows what playouts cannot
+show. As in Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 2016, the
 network evaluates the most visited nodes: its policy then guides the choice among their actions (PUCT), and its values
 count as virtual visits. All other nodes are plain UCT nodes, so one tree holds all playouts. Between two evaluations,
 each tree of a batch grows by some playouts; then the network evaluates one node of each tree in one batch.
 
-In one game, the subtree of the actions that were played can be kept from move to move: see `GuidedSearch`.
+While one game is played, the subtree below the played actions can be kept from move to move: see `GuidedSearch`.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
+from ninetka_agents.agent import Actions, Agent, as_unfinished_states, check_threads, game_streams
 from ninetka_agents.search import tree
 from ninetka_agents.search.choices import draw_choice, is_empty, next_choice
 from ninetka_agents.search.evaluation import Evaluate, checked
-from ninetka_agents.search.knowledge import Prover, clear_prover, make_prover
-from ninetka_agents.search.mcts import CHUNK, next_chunk
-from ninetka_agents.search.selection import MOST_SCALE, gumbel_noise
+from ninetka_agents.search.heuristics import Prover, clear_prover, make_prover
+from ninetka_agents.search.mcts import MAX_CHUNK, next_chunk
+from ninetka_agents.search.selection import MAX_SCALE, gumbel_noise
 from ninetka_agents.search.uct import EXPLORATION, best_child
-from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import check_choice, check_count, check_scale
+from ninetka_env.core.options import check_choice, check_count, check_nonnegative
+from ninetka_env.core.random_streams import Streams
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import (
-    Record,
-    Records,
+    State,
+    StateArray,
     choice_action,
     forced_action,
     play_choice,
@@ -42,35 +42,35 @@ from ninetka_env.core.verbs import (
 )
 
 PRIOR_WEIGHT = 1.0
-"""The constant c of PUCT; values are win probabilities, 0..1."""
+"""The constant c of PUCT, for values that are win probabilities, 0..1."""
 VIRTUAL_VISITS = 32
-"""Number of playouts that the network's values of a position count as."""
-MEMORY = 1 << 28
+"""The network's values of a position count as much as this number of playouts."""
+MAX_TREE_BYTES = 1 << 28
 """Maximum bytes of trees in memory; larger batches are searched in parts, and a single tree stops growing."""
 
 
-class _Trees(NamedTuple):
+class _GuidedTrees(NamedTuple):
     """The trees of N games."""
 
-    roots: Records
+    roots: StateArray
     """(N,) games."""
-    nodes: Records
+    nodes: StateArray
     """(N, maximum nodes + 1) nodes."""
     evaluated: npt.NDArray[np.int32]
-    """(N, maximum evaluations + 1) int32: column k is the k-th node that the network evaluated, counted from 1."""
+    """(N, maximum evaluations + 1) int32: column k is the k-th node that the network evaluated; k starts at 1."""
     evaluation: npt.NDArray[np.int32]
-    """(N, maximum nodes + 1) int32: the number of each node's evaluation, 0 if the node is not evaluated."""
+    """(N, maximum nodes + 1) int32: each node's column in `evaluated`, 0 if the node is not evaluated."""
     priors: npt.NDArray[np.float32]
-    """(N, maximum evaluations + 1, choices) float32: the network's policy per evaluation and legal choice."""
-    leaves: Records
+    """(N, maximum evaluations + 1, choices) float32: the network's policy by column of `evaluated` and legal choice."""
+    leaves: StateArray
     """(N,) games: the positions of the latest evaluation."""
     streams: Streams
     """(N,) uint64: one random stream per game."""
     failures: npt.NDArray[np.int64]
-    """(N,) int64: failed proofs, see `tree.MOST_FAILURES`."""
+    """(N,) int64: failed proofs, see `tree.MAX_FAILURES`."""
 
 
-class _Size(NamedTuple):
+class _TreeSize(NamedTuple):
     """The size of a tree."""
 
     evaluated: int = 0
@@ -95,7 +95,7 @@ class GuidedSearch(Agent):
         seconds: float = 0.0,
         reuse: bool = False,
     ) -> None:
-        """Set the search up.
+        """Create the search.
 
         Args:
             evaluate: policy and values of positions; `ninetka_agents.net_agent.network_evaluate(network)` makes one.
@@ -104,38 +104,38 @@ class GuidedSearch(Agent):
             playouts: random playouts after each evaluation.
             gumbel_scale: factor of the Gumbel noise in the choice of the action: 0 plays the most visited action, 1
                 draws in proportion to visits.
-            exact: with two players, maximum number of nodes to prove the winner after each new slide; 0 for no proofs.
+            exact: with two players, maximum number of nodes that the game's prover visits per proof; 0 for no proofs.
             threads: maximum number of threads; 0 for one per core. Results do not depend on it.
             seconds: time per position, instead of `simulations`; positions are then searched one after another. 0 for
                 no time limit.
-            reuse: keep the tree from move to move where whole games are played; see `start`.
+            reuse: when playing a whole game, keep the tree from move to move; see `start`.
 
         Raises:
             ValueError: if an option is out of range.
         """
         self._evaluate = checked(evaluate)
         self._simulations, self._playouts = check_count("simulations", simulations), check_count("playouts", playouts)
-        if self._simulations * self._playouts > tree.MOST_SIMULATIONS:
+        if self._simulations * self._playouts > tree.MAX_SIMULATIONS:
             raise ValueError(
                 f"simulations={simulations}: with {playouts} playouts each in one tree, expected at most "
-                f"{tree.MOST_SIMULATIONS} playouts in all"
+                f"{tree.MAX_SIMULATIONS} playouts in all"
             )
-        self._gumbel_scale = min(check_scale("gumbel_scale", gumbel_scale), MOST_SCALE)
-        self._exact = check_count("exact", exact, least=0)
+        self._gumbel_scale = min(check_nonnegative("gumbel_scale", gumbel_scale), MAX_SCALE)
+        self._exact = check_count("exact", exact, minimum=0)
         self._threads = check_threads(threads)
-        self._seconds = check_scale("seconds", seconds)
+        self._seconds = check_nonnegative("seconds", seconds)
         check_choice("reuse", reuse, (False, True))
-        self.remembers = bool(reuse)
+        self.has_seat_agents = bool(reuse)
 
-    def start(self, game: Game) -> GuidedPlayer | None:
+    def start(self, game: Game) -> GuidedSeatAgent | None:
         """Start to play a game, if `reuse` is set; see `ninetka_agents.agent.Agent.start`."""
-        return GuidedPlayer(self, game) if self.remembers else None
+        return GuidedSeatAgent(self, game) if self.has_seat_agents else None
 
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
         return self.run(games, rng).actions
 
-    def run(self, games: Records, rng: np.random.Generator) -> tree.TreeResult:
+    def run(self, games: StateArray, rng: np.random.Generator) -> tree.TreeResult:
         """Search positions.
 
         Args:
@@ -143,35 +143,39 @@ class GuidedSearch(Agent):
             rng: the source of random numbers; each game has its own stream (see `game_streams`), so the result of a
                 game does not depend on the others.
         """
-        games = as_positions(games)
-        streams, room = game_streams(games, rng), self.room(games)
+        games = as_unfinished_states(games)
+        streams, max_size = game_streams(games, rng), self.max_size(games)
         result = tree.empty_result(len(games), limits_of(games.dtype))
-        at_once = 1 if self._seconds else max(1, MEMORY // (room.nodes * _node_bytes(games)))
+        at_once = 1 if self._seconds else max(1, MAX_TREE_BYTES // (max_size.nodes * _node_bytes(games)))
         for first in range(0, len(games), at_once):
             start, part = time.perf_counter(), slice(first, first + at_once)
-            trees = make_trees(games[part], streams[part], room)
-            self.grow(trees, _Size(), start)
+            trees = make_trees(games[part], streams[part], max_size)
+            self.grow(trees, _TreeSize(), start)
             _report_all(trees, self._gumbel_scale, tree.TreeResult._make(array[part] for array in result))
         return result
 
-    def room(self, games: Records, is_kept: bool = False) -> _Size:
-        """Return the maximum size of trees for such games; with a time limit or kept trees, what `MEMORY` allows."""
+    def max_size(self, games: StateArray, is_kept: bool = False) -> _TreeSize:
+        """Return the maximum size of trees for games of this dtype.
+
+        By default, the size allows the simulations of one move. With a time limit, or for trees that are kept from move
+        to move (`is_kept`), only `MAX_TREE_BYTES` and `tree.MAX_SIMULATIONS` limit the size.
+        """
         evaluated = self._simulations
         if self._seconds or is_kept:
             bytes_each = self._playouts * _node_bytes(games) + 4 * limits_of(games.dtype).choices
-            evaluated = max(1, min(MEMORY // bytes_each, tree.MOST_SIMULATIONS // self._playouts))
-        return _Size(evaluated, evaluated * self._playouts + 1)
+            evaluated = max(1, min(MAX_TREE_BYTES // bytes_each, tree.MAX_SIMULATIONS // self._playouts))
+        return _TreeSize(evaluated, evaluated * self._playouts + 1)
 
-    def grow(self, trees: _Trees, size: _Size, start: float) -> _Size:
-        """Grow trees of a given size for one move that started at time `start`; return their new size."""
-        (evaluated, used), most, room = size, trees.evaluated.shape[1] - 1, trees.nodes.shape[1]
+    def grow(self, trees: _GuidedTrees, size: _TreeSize, start: float) -> _TreeSize:
+        """Grow trees of size `size` for one move, started at `start` (`time.perf_counter`); return the new size."""
+        (evaluated, used), max_evaluations, max_nodes = size, trees.evaluated.shape[1] - 1, trees.nodes.shape[1]
         if not self._seconds:
-            most = min(most, evaluated + self._simulations)
-        chunk, now = (1 if self._exact else CHUNK) if self._seconds else self._playouts, start
-        while evaluated < most and used < room:
+            max_evaluations = min(max_evaluations, evaluated + self._simulations)
+        chunk, now = (1 if self._exact else MAX_CHUNK) if self._seconds else self._playouts, start
+        while evaluated < max_evaluations and used < max_nodes:
             evaluated += 1
             self._evaluate_nodes(trees, evaluated)
-            stop = min(room, used + self._playouts)
+            stop = min(max_nodes, used + self._playouts)
             while used < stop:
                 first, used = used, min(stop, used + chunk)
                 run_shared(_search_all, min(self._threads, len(trees.roots)), trees, first, used - 1, self._exact)
@@ -179,33 +183,36 @@ class GuidedSearch(Agent):
                     continue
                 before, now = now, time.perf_counter()
                 if now - start >= self._seconds or trees.nodes[0, 0].winner >= 0:
-                    return _Size(evaluated, used)
-                chunk = next_chunk(chunk, now - before) if self._exact else CHUNK
-        return _Size(evaluated, used)
+                    return _TreeSize(evaluated, used)
+                chunk = next_chunk(chunk, now - before) if self._exact else MAX_CHUNK
+        return _TreeSize(evaluated, used)
 
-    def best(self, trees: _Trees) -> int:
+    def best_action(self, trees: _GuidedTrees) -> int:
         """Return the action to play in the first game."""
         result = tree.empty_result(len(trees.roots), limits_of(trees.roots.dtype))
         _report_all(trees, self._gumbel_scale, result)
         return int(result.actions[0])
 
-    def _evaluate_nodes(self, trees: _Trees, number: int) -> None:
-        """Evaluate the most visited unevaluated node of each tree with the network."""
+    def _evaluate_nodes(self, trees: _GuidedTrees, number: int) -> None:
+        """Let the network evaluate the most visited unevaluated node of each tree.
+
+        `number` counts the evaluations of a tree, from 1.
+        """
         wanted = np.zeros(len(trees.roots), np.bool_)
         _find_most_visited(trees, number, wanted)
         rows = np.flatnonzero(wanted)
         if len(rows):
-            _take_in(trees, number, rows, *self._evaluate(trees.leaves[rows]))
+            _store_evaluations(trees, number, rows, *self._evaluate(trees.leaves[rows]))
 
 
-class GuidedPlayer:
-    """Plays one game by a `GuidedSearch`, and keeps its tree from move to move."""
+class GuidedSeatAgent:
+    """A `SeatAgent` that plays one game with a `GuidedSearch` and keeps its tree from move to move."""
 
     def __init__(self, search: GuidedSearch, game: Game) -> None:
-        """Start a game at the position `game`; see `ninetka_agents.agent.Player`."""
+        """Start a game at the position `game`; see `ninetka_agents.agent.SeatAgent`."""
         self._search, self._game = search, game.copy()
-        self._trees: _Trees | None = None
-        self._size = _Size()
+        self._trees: _GuidedTrees | None = None
+        self._size = _TreeSize()
 
     @property
     def visits(self) -> int:
@@ -213,64 +220,74 @@ class GuidedPlayer:
         return 0 if self._trees is None else int(self._trees.nodes[0, 0].visits)
 
     def act(self, rng: np.random.Generator) -> int:
-        """Continue the search and choose an action; see `ninetka_agents.agent.Player.act`."""
+        """Continue the search and choose an action; see `ninetka_agents.agent.SeatAgent.act`."""
         start, games, streams = time.perf_counter(), self._game.records, game_streams(self._game.records, rng)
         if self._trees is None:
-            self._trees, self._size = make_trees(games, streams, self._search.room(games, is_kept=True)), _Size()
+            self._trees, self._size = (
+                make_trees(games, streams, self._search.max_size(games, is_kept=True)),
+                _TreeSize(),
+            )
         self._trees.streams[:] = streams
         self._size = self._search.grow(self._trees, self._size, start)
-        return self._search.best(self._trees)
+        return self._search.best_action(self._trees)
 
     def observe(self, action: int) -> None:
         """Play an action and keep the subtree below it."""
         before = self._game.records.copy()
         self._game.play(action)
-        if self._trees is None or forced_action(before[0]) >= 0:  # the tree's root is already after a forced turn
+        # The root is already the position after a forced turn.
+        if self._trees is None or forced_action(before[0]) >= 0:
             return
         old, self._trees = self._trees, None
         if not self._game.is_over:
-            trees = _empty_trees(self._game.records, old.streams, _Size(old.evaluated.shape[1] - 1, old.nodes.shape[1]))
+            trees = _empty_trees(
+                self._game.records, old.streams, _TreeSize(old.evaluated.shape[1] - 1, old.nodes.shape[1])
+            )
             evaluated, used = _keep_subtree(before, old, trees, self._size.evaluated, self._size.nodes, action)
             if used:
-                self._trees, self._size = trees, _Size(evaluated, used)
+                self._trees, self._size = trees, _TreeSize(evaluated, used)
 
     def close(self) -> None:
         """Release the tree."""
         self._trees = None
 
 
-def _node_bytes(games: Records) -> int:
+def _node_bytes(games: StateArray) -> int:
     return tree.node_dtype(games.dtype).itemsize
 
 
-def make_trees(games: Records, streams: Streams, room: _Size) -> _Trees:
-    """Return trees that consist of a root each."""
-    trees = _empty_trees(games, streams, room)
+def make_trees(games: StateArray, streams: Streams, max_size: _TreeSize) -> _GuidedTrees:
+    """Allocate trees; each consists of its root."""
+    trees = _empty_trees(games, streams, max_size)
     _init_roots(trees)
     return trees
 
 
-def _empty_trees(games: Records, streams: Streams, room: _Size) -> _Trees:
-    """Allocate trees."""
+def _empty_trees(games: StateArray, streams: Streams, max_size: _TreeSize) -> _GuidedTrees:
+    """Allocate trees; their nodes are not initialised."""
     count = len(games)
-    nodes = np.empty((count, room.nodes), tree.node_dtype(games.dtype))
-    evaluated = np.zeros((count, room.evaluated + 1), np.int32)
-    evaluation = np.zeros((count, room.nodes), np.int32)
-    priors = np.zeros((count, room.evaluated + 1, limits_of(games.dtype).choices), np.float32)
+    nodes = np.empty((count, max_size.nodes), tree.node_dtype(games.dtype))
+    evaluated = np.zeros((count, max_size.evaluated + 1), np.int32)
+    evaluation = np.zeros((count, max_size.nodes), np.int32)
+    priors = np.zeros((count, max_size.evaluated + 1, limits_of(games.dtype).choices), np.float32)
     leaves, failures = np.empty(count, games.dtype), np.zeros(count, np.int64)
-    return _Trees(games, nodes, evaluated, evaluation, priors, leaves, streams, failures)
+    return _GuidedTrees(games, nodes, evaluated, evaluation, priors, leaves, streams, failures)
 
 
 @jit
-def _init_roots(trees: _Trees) -> None:
+def _init_roots(trees: _GuidedTrees) -> None:
     scratch = trees.roots[:1].copy()
     for index in range(len(trees.roots)):
         tree.init_root(trees.roots[index], trees.nodes[index], scratch)
 
 
 @jit
-def _find_most_visited(trees: _Trees, number: int, wanted: npt.NDArray[np.bool_]) -> None:
-    """Write each tree's next node to evaluate, its position to `leaves`, and to `wanted` whether there is one."""
+def _find_most_visited(trees: _GuidedTrees, number: int, wanted: npt.NDArray[np.bool_]) -> None:
+    """Select the next node to evaluate in each tree: its most visited unevaluated node.
+
+    Store the node as evaluation `number` of the tree and its position in `trees.leaves`. `wanted` is set to False for
+    trees without such a node and for trees whose root is proven, otherwise to True.
+    """
     scratch = trees.roots[:1].copy()
     for index in range(len(trees.roots)):
         nodes = trees.nodes[index]
@@ -278,29 +295,29 @@ def _find_most_visited(trees: _Trees, number: int, wanted: npt.NDArray[np.bool_]
         wanted[index] = node >= 0 and nodes[0].winner < 0
         if wanted[index]:
             trees.evaluated[index, number], trees.evaluation[index, node] = node, number
-            trees.leaves[index] = _position(trees.roots[index], nodes, node, scratch)
+            trees.leaves[index] = _position_at(trees.roots[index], nodes, node, scratch)
 
 
 @jit
-def _most_visited(nodes: Records, evaluated: npt.NDArray[np.int32], evaluation: npt.NDArray[np.int32]) -> int:
+def _most_visited(nodes: StateArray, evaluated: npt.NDArray[np.int32], evaluation: npt.NDArray[np.int32]) -> int:
     """Return the most visited node that the network can still evaluate, -1 if there is none.
 
-    A node has at most as many visits as its parent, so the result is a child of an evaluated node.
+    A node has at most as many visits as its parent, so only the children of evaluated nodes are compared.
     """
     best, most = -1, 0
     for parent in evaluated:
         child = nodes[parent].child if nodes[parent].visits > most else 0
         while child:
             node = nodes[child]
-            going_on = node.winner < 0 and (not is_empty(node.untried) or node.child != 0)
-            if going_on and evaluation[child] == 0 and node.visits > most:
+            can_continue = node.winner < 0 and (not is_empty(node.untried) or node.child != 0)
+            if can_continue and evaluation[child] == 0 and node.visits > most:
                 best, most = child, node.visits
             child = node.sibling
     return best
 
 
 @jit
-def _position(root: Record, nodes: Records, node: int, scratch: Records) -> Record:
+def _position_at(root: State, nodes: StateArray, node: int, scratch: StateArray) -> State:
     """Return the position of a node, by replaying the moves from the root."""
     path = [node]
     while path[-1]:
@@ -312,8 +329,8 @@ def _position(root: Record, nodes: Records, node: int, scratch: Records) -> Reco
 
 
 @jit
-def _take_in(
-    trees: _Trees,
+def _store_evaluations(
+    trees: _GuidedTrees,
     number: int,
     rows: npt.NDArray[np.int64],
     logits: npt.NDArray[np.float32],
@@ -333,7 +350,7 @@ def _take_in(
 
 
 @jit
-def _count_values(game: Record, nodes: Records, node: int, values: npt.NDArray[np.float32]) -> None:
+def _count_values(game: State, nodes: StateArray, node: int, values: npt.NDArray[np.float32]) -> None:
     """Count the network's values, by relative seat, as `VIRTUAL_VISITS` playouts at a node and all its ancestors."""
     while True:
         nodes[node].visits += VIRTUAL_VISITS
@@ -346,7 +363,7 @@ def _count_values(game: Record, nodes: Records, node: int, values: npt.NDArray[n
 
 
 @jit
-def _search_all(control: Control, trees: _Trees, first: int, last: int, exact: int) -> None:
+def _search_all(control: Control, trees: _GuidedTrees, first: int, last: int, exact: int) -> None:
     """Add the nodes `first` to `last` to the trees that this thread claims."""
     scratch, prover = trees.roots[:1].copy(), make_prover(trees.roots[0], exact)
     while True:
@@ -357,10 +374,10 @@ def _search_all(control: Control, trees: _Trees, first: int, last: int, exact: i
 
 
 @jit
-def _search_tree(trees: _Trees, index: int, first: int, last: int, scratch: Records, prover: Prover) -> None:
+def _search_tree(trees: _GuidedTrees, index: int, first: int, last: int, scratch: StateArray, prover: Prover) -> None:
     """Grow a tree by playouts, until its root is proven."""
     nodes = trees.nodes[index]
-    clear_prover(trees.roots[index], prover)  # it serves several games, and results must not depend on other games
+    clear_prover(trees.roots[index], prover)  # the prover serves several games; results must not depend on other games
     for new in range(first, last + 1):
         if nodes[0].winner >= 0:
             return
@@ -372,7 +389,7 @@ def _search_tree(trees: _Trees, index: int, first: int, last: int, scratch: Reco
 
 
 @jit
-def _select(game: Record, nodes: Records, trees: _Trees, index: int) -> tuple[int, int]:
+def _select(game: State, nodes: StateArray, trees: _GuidedTrees, index: int) -> tuple[int, int]:
     """Descend to a leaf; return the leaf and the untried choice to play there, -1 if the game is over."""
     node = 0
     while True:
@@ -390,11 +407,11 @@ def _select(game: Record, nodes: Records, trees: _Trees, index: int) -> tuple[in
 
 
 @jit
-def _guided_choice(nodes: Records, index: int, mover: int, priors: npt.NDArray[np.float32]) -> tuple[int, int]:
-    """Return the child, or 0 and the untried choice, with the highest Q + c P sqrt(N) / (1 + n) for the mover (PUCT).
+def _guided_choice(nodes: StateArray, index: int, mover: int, priors: npt.NDArray[np.float32]) -> tuple[int, int]:
+    """Return the option with the highest Q + c P sqrt(N) / (1 + n) for the mover (PUCT).
 
-    An untried choice has the Q of the node itself. Proven children are skipped, because they are lost: a proven win
-    would have proven the node.
+    The result is (child, -1) for a tried choice and (0, choice) for an untried choice, which has the Q of the node
+    itself. Proven children are skipped. They are losses for the mover, because a proven win would have proven the node.
     """
     node = nodes[index]
     weight = PRIOR_WEIGHT * np.sqrt(float(node.visits))
@@ -416,31 +433,34 @@ def _guided_choice(nodes: Records, index: int, mover: int, priors: npt.NDArray[n
 
 
 @jit
-def _keep_subtree(games: Records, old: _Trees, new: _Trees, evaluated: int, used: int, action: int) -> tuple[int, int]:
-    """Copy the subtree below an action of the root, which is the position `games[0]`, from tree 0 of `old` to `new`.
+def _keep_subtree(
+    games: StateArray, old: _GuidedTrees, new: _GuidedTrees, evaluated: int, used: int, action: int
+) -> tuple[int, int]:
+    """Copy the subtree below an action of the root from tree 0 of `old` to tree 0 of `new`.
 
-    `evaluated` and `used` are the size of the old tree. Return the size of the new tree, or 0 and 0 if nothing is kept:
-    the action was not tried, or its winner is proven, since a proof need not have a tree of moves.
+    `games[0]` is the position at the root; `evaluated` and `used` are the size of the old tree. Return the size of the
+    new tree. If the action was not tried, or its node is proven and so may have no children, keep nothing and return
+    (0, 0).
     """
-    nodes, kept = old.nodes[0], new.nodes[0]
+    nodes, copies = old.nodes[0], new.nodes[0]
     top = nodes[0].child
     while top and choice_action(games[0], nodes[top].choice) != action:
         top = nodes[top].sibling
     if top == 0 or nodes[top].winner >= 0:
         return 0, 0
     origin, place = np.zeros(used, np.int32), np.full(used, -1, np.int32)
-    kept[0], origin[0], place[top] = nodes[top], top, 0
-    kept[0].parent = kept[0].sibling = 0
+    copies[0], origin[0], place[top] = nodes[top], top, 0
+    copies[0].parent = copies[0].sibling = 0
     count, index = 1, 0
     while index < count:
         child, before = nodes[origin[index]].child, -1
         while child:
-            kept[count], origin[count], place[child] = nodes[child], child, count
-            kept[count].parent = index
+            copies[count], origin[count], place[child] = nodes[child], child, count
+            copies[count].parent = index
             if before < 0:
-                kept[index].child = count
+                copies[index].child = count
             else:
-                kept[before].sibling = count
+                copies[before].sibling = count
             before, child, count = count, nodes[child].sibling, count + 1
         index += 1
     number = 0
@@ -454,8 +474,8 @@ def _keep_subtree(games: Records, old: _Trees, new: _Trees, evaluated: int, used
 
 
 @jit
-def _report_all(trees: _Trees, scale: float, result: tree.TreeResult) -> None:
-    """Write the result; actions are chosen with Gumbel noise times `scale`."""
+def _report_all(trees: _GuidedTrees, scale: float, result: tree.TreeResult) -> None:
+    """Write the results of all trees to `result`; actions are chosen with Gumbel noise times `scale`."""
     for index in range(len(trees.roots)):
         game, nodes = trees.roots[index], trees.nodes[index]
         tree.write_visits(game, nodes, result.visits[index])
@@ -467,10 +487,10 @@ def _report_all(trees: _Trees, scale: float, result: tree.TreeResult) -> None:
 
 
 @jit
-def _draw_by_visits(game: Record, nodes: Records, scale: float, streams: Streams, index: int) -> int:
+def _draw_by_visits(game: State, nodes: StateArray, scale: float, streams: Streams, index: int) -> int:
     """Return the root's action with the highest log(visits) + noise; actions that are proven to lose are skipped.
 
-    If all tried actions lose, `tree.most_visited` returns an untried one.
+    If all tried actions are proven to lose, the result is the action of `tree.most_visited`.
     """
     best, highest, child = 0, -np.inf, nodes[0].child
     while child:

@@ -1,21 +1,24 @@
 """Gumbel AlphaZero search for any game and any number of players, over many games at once.
 
+Start reading at `GumbelSearch`. The tree is in `gumbel_tree.py`, the choice of actions in `selection.py`;
+`timed_gumbel.py` searches with a time limit.
+
 Each simulation adds a leaf to the trees of all games; the network then evaluates these leaves in one batch.
 
-The algorithm is that of Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel", ICLR
-2022 (equation numbers below are theirs), with one value per seat at every node, where each node maximises the value of
-the seat to move, as in Petosa and Balch, "Multiplayer AlphaZero", 2019. Values are win probabilities, with draws
-shared. Forced turns are played automatically and have no nodes.
+The algorithm is from Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel", ICLR
+2022; equation numbers below refer to this paper. As in Petosa and Balch, "Multiplayer AlphaZero", 2019, every node has
+one value per seat, and the seat to move maximises its own value. Values are win probabilities, with draws shared.
+Forced turns are played automatically and have no nodes.
 
 The value of a position is a mix of the network's value and the result of playouts, as in Silver et al., "Mastering the
-game of Go with deep neural networks and tree search", Nature 2016. Their errors are nearly independent, and here dozens
-of playouts take less time than one network evaluation. The playouts of a position are those of a small tree search (see
-`ninetka_agents.search.uct`).
+game of Go with deep neural networks and tree search", Nature 2016. The errors of both are nearly independent, and here
+dozens of playouts take less time than one network evaluation. The playouts of a position are made by a small tree
+search (see `ninetka_agents.search.uct`).
 
 If the game has a prover, it may find the certain winner at a leaf. Such a leaf counts as a finished game.
 
-Trees are not kept from move to move. Sequential halving compares actions with equal numbers of visits; earlier visits,
-which another root's halving distributed, would decide which actions are eliminated.
+Trees are not kept from move to move. Sequential halving compares actions with equal numbers of visits. Visits from an
+earlier search, which had another root, would decide which actions are eliminated.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
+from ninetka_agents.agent import Actions, Agent, as_unfinished_states, check_threads, game_streams
 from ninetka_agents.search import tree, uct
 from ninetka_agents.search.choices import count_choices, is_empty, next_choice
 from ninetka_agents.search.evaluation import Evaluate as Evaluate
@@ -37,14 +40,14 @@ from ninetka_agents.search.gumbel_tree import (
     back_up,
     expand,
     mean,
-    mix_in,
+    mix_in_values,
     node_dtype,
     reset_node,
     visits_of,
 )
-from ninetka_agents.search.knowledge import Prover, clear_prover, make_prover, proven_winner
+from ninetka_agents.search.heuristics import Prover, clear_prover, make_prover, proven_winner
 from ninetka_agents.search.selection import (
-    MOST_SCALE,
+    MAX_SCALE,
     Doubles,
     Scales,
     gumbel_noise,
@@ -55,15 +58,15 @@ from ninetka_agents.search.selection import (
     score_choices,
     softmax,
 )
-from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import check_count, check_scale
+from ninetka_env.core.options import check_count, check_nonnegative
 from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.random_streams import Streams
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import (
-    Record,
-    Records,
+    State,
+    StateArray,
     choice_action,
     forced_action,
     is_over,
@@ -74,26 +77,27 @@ from ninetka_env.core.verbs import (
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-Wanted: TypeAlias = npt.NDArray[np.int32]
-"""A column of `halving_schedule`: entries by number of legal root actions, the last entry for all larger numbers."""
+ScheduleColumn: TypeAlias = npt.NDArray[np.int32]
+"""A column of `halving_schedule`, indexed by the number of legal root actions; larger numbers use the last entry."""
 
-Desk: TypeAlias = tuple[Records, Records, Prover]
+PlayoutWorkspace: TypeAlias = tuple[StateArray, StateArray, Prover]
 """Workspace of the playouts from a leaf: nodes of a tree, a (1,) state, and a prover that proves nothing."""
 
-CHUNK = 8
+GAMES_PER_CLAIM = 8
 """Number of games that a thread claims at once."""
-MEMORY = 1 << 30
+MAX_TREE_BYTES = 1 << 30
 """Maximum bytes of trees in memory; larger batches are searched in parts."""
-MOST_SIMULATIONS, MOST_CONSIDERED = 1 << 20, 1 << 10
-"""Maximum values of `SearchOptions`, because the schedule is an array of both dimensions."""
+MAX_SIMULATIONS, MAX_CONSIDERED = 1 << 20, 1 << 10
+"""Maximum values of `simulations` and `considered` in `GumbelOptions`; `halving_schedule` is an array of this size."""
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class GumbelOptions:
     """Options of the Gumbel search."""
 
     simulations: int = 64
-    """Network evaluations (or finished games) per search, not counting the root."""
+    """Simulations per search. Each evaluates a position with the network or reaches a certain winner. The evaluation of
+    the root does not count."""
     considered: int = 16
     """Number of root actions in sequential halving (the paper's m)."""
     gumbel_scale: float = 1.0
@@ -107,21 +111,21 @@ class SearchOptions:
     playout_share: float = 0.5
     """Weight of the playouts in the value of a position (lambda of Silver et al., 2016); not used without playouts."""
     exact: int = 0
-    """With two players, maximum number of nodes to prove the winner at each leaf; 0 for no proofs."""
+    """With two players, maximum number of nodes that the game's prover visits per leaf; 0 for no proofs."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an option out of range."""
-        check_count("simulations", self.simulations, most=MOST_SIMULATIONS)
-        check_count("considered", self.considered, most=MOST_CONSIDERED)
-        check_count("playouts", self.playouts, least=0, most=tree.MOST_SIMULATIONS)
-        check_count("exact", self.exact, least=0)
+        check_count("simulations", self.simulations, maximum=MAX_SIMULATIONS)
+        check_count("considered", self.considered, maximum=MAX_CONSIDERED)
+        check_count("playouts", self.playouts, minimum=0, maximum=tree.MAX_SIMULATIONS)
+        check_count("exact", self.exact, minimum=0)
         for name in ("gumbel_scale", "visit_offset", "value_scale"):
-            check_scale(name, getattr(self, name))
+            check_nonnegative(name, getattr(self, name))
         if not 0 <= self.playout_share <= 1:
             raise ValueError(f"playout_share={self.playout_share!r}: expected a number from 0 to 1")
 
 
-class SearchResult(NamedTuple):
+class GumbelResult(NamedTuple):
     """Result of a search for N positions, of a game of A actions and at most P players."""
 
     actions: Actions
@@ -136,30 +140,30 @@ class SearchResult(NamedTuple):
     """(N, A) float32: the network's policy."""
 
 
-class Rollouts(NamedTuple):
+class PlayoutOptions(NamedTuple):
     """The playouts from each position that the network evaluates."""
 
     playouts: int
     share: float
-    """Their weight in the value of the position."""
+    """Weight of the playouts in the value of a position."""
 
 
-class Trees(NamedTuple):
+class GumbelTrees(NamedTuple):
     """The trees of N games, and the leaves of the latest simulation."""
 
-    roots: Records
-    """(N,) games, in which forced turns are played automatically."""
-    nodes: Records
+    roots: StateArray
+    """(N,) games after forced turns."""
+    nodes: StateArray
     """(N, simulations + 1) nodes."""
     streams: Streams
     """(N,) uint64: one random stream per game."""
     noise: Doubles
     """(N, choices) float64: the root's Gumbel noise per legal choice."""
-    leaves: Records
+    leaves: StateArray
     """(N,) games: the leaf position of the latest simulation."""
-    at: Ints
+    leaf_nodes: Ints
     """(N,) int64: the node of the leaf position."""
-    rows: Ints
+    batch_rows: Ints
     """(N,) int64: the row of the leaf in the network's batch, -1 if its winner is certain."""
 
 
@@ -168,8 +172,8 @@ class GumbelSearch(Agent):
 
     name = "gumbel"
 
-    def __init__(self, evaluate: Evaluate, options: SearchOptions | None = None, threads: int = 1) -> None:
-        """Set the search up.
+    def __init__(self, evaluate: Evaluate, options: GumbelOptions | None = None, threads: int = 1) -> None:
+        """Create the search.
 
         Args:
             evaluate: policy and values of leaves; `ninetka_agents.net_agent.network_evaluate(network)` makes one. The
@@ -177,17 +181,17 @@ class GumbelSearch(Agent):
             options: options of the search.
             threads: maximum number of threads; 0 for one per core. Results do not depend on it.
         """
-        self.options = options or SearchOptions()
+        self.options = options or GumbelOptions()
         self.evaluate = checked(evaluate)
         self.threads = check_threads(threads)
         self._schedule = halving_schedule(self.options.considered, self.options.simulations).T.copy()
         self._nodes: npt.NDArray[Any] = np.empty((0, 0))
 
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
         return self.run(games, rng).actions
 
-    def run(self, games: Records, rng: np.random.Generator) -> SearchResult:
+    def run(self, games: StateArray, rng: np.random.Generator) -> GumbelResult:
         """Search positions.
 
         Args:
@@ -195,70 +199,72 @@ class GumbelSearch(Agent):
             rng: the source of random numbers; each game has its own stream (see `game_streams`), so the result of a
                 game does not depend on the others. Not used without noise and playouts.
         """
-        games = as_positions(games)
+        games = as_unfinished_states(games)
         games, streams, result = games.copy(), np.zeros(len(games), np.uint64), _empty_result(games)
         if len(games) and (self.options.gumbel_scale or self.options.playouts):
             streams[:] = game_streams(games, rng)
-        at_once = max(1, MEMORY // (self._room(games) * node_dtype(games.dtype).itemsize))
+        at_once = max(1, MAX_TREE_BYTES // (self._max_nodes(games) * node_dtype(games.dtype).itemsize))
         for first in range(0, len(games), at_once):
             part = slice(first, first + at_once)
-            self._run(games[part], streams[part], SearchResult._make(array[part] for array in result))
+            self._run(games[part], streams[part], GumbelResult._make(array[part] for array in result))
         return result
 
-    def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:
+    def _run(self, games: StateArray, streams: Streams, result: GumbelResult) -> None:
         """Search positions together and write the result."""
         offset, scale = float(self.options.visit_offset), float(self.options.value_scale)
-        scales = Scales(min(offset, MOST_SCALE), min(scale, MOST_SCALE))
+        scales = Scales(min(offset, MAX_SCALE), min(scale, MAX_SCALE))
         trees = self._make_trees(games, streams)
         _init_roots(games, trees)
         if self.options.gumbel_scale or self.options.playouts:
-            _draw_gumbel(trees, min(float(self.options.gumbel_scale), MOST_SCALE))
+            _draw_gumbel(trees, min(float(self.options.gumbel_scale), MAX_SCALE))
         self._expand_and_back_up(trees)
         self._grow(trees, scales)
         _report_all(games, trees, scales, result)
 
-    def _grow(self, trees: Trees, scales: Scales) -> None:
+    def _grow(self, trees: GumbelTrees, scales: Scales) -> None:
         """Make all simulations, each in all trees at once."""
-        for new, wanted in enumerate(self._schedule, 1):
-            self._share(_select_all, trees, wanted, new, scales, self.options.exact)
+        for new, column in enumerate(self._schedule, 1):
+            self._run_kernel(_select_all, trees, column, new, scales, self.options.exact)
             self._expand_and_back_up(trees)
 
-    def _room(self, games: Records) -> int:
+    def _max_nodes(self, games: StateArray) -> int:
         """Return the maximum number of nodes of a tree."""
         return 1 + self.options.simulations
 
-    def _make_trees(self, games: Records, streams: Streams) -> Trees:
+    def _make_trees(self, games: StateArray, streams: Streams) -> GumbelTrees:
         """Return trees for these games; their nodes are not initialised."""
         count, dtype = len(games), node_dtype(games.dtype)
         if len(self._nodes) < count or self._nodes.dtype != dtype:
-            self._nodes = np.empty((count, self._room(games)), dtype)
-        (roots, leaves), (at, rows) = np.empty((2, count), games.dtype), np.zeros((2, count), np.int64)
+            self._nodes = np.empty((count, self._max_nodes(games)), dtype)
+        (roots, leaves), (leaf_nodes, batch_rows) = np.empty((2, count), games.dtype), np.zeros((2, count), np.int64)
         noise = np.zeros((count, limits_of(games.dtype).choices))
-        return Trees(roots, self._nodes[:count], streams, noise, leaves, at, rows)
+        return GumbelTrees(roots, self._nodes[:count], streams, noise, leaves, leaf_nodes, batch_rows)
 
-    def _expand_and_back_up(self, trees: Trees) -> None:
+    def _expand_and_back_up(self, trees: GumbelTrees) -> None:
         """Expand each game's leaf and back up its values; leaves with a certain winner are not evaluated."""
         _number_undecided(trees)
-        leaves, limits = trees.leaves[trees.rows >= 0], limits_of(trees.leaves.dtype)
-        nothing = np.empty((0, limits.actions), np.float32), np.empty((0, limits.players), np.float32)
-        rollouts = Rollouts(self.options.playouts, self.options.playout_share if self.options.playouts else 0.0)
+        leaves, limits = trees.leaves[trees.batch_rows >= 0], limits_of(trees.leaves.dtype)
+        no_outputs = np.empty((0, limits.actions), np.float32), np.empty((0, limits.players), np.float32)
+        playout_options = PlayoutOptions(
+            self.options.playouts, self.options.playout_share if self.options.playouts else 0.0
+        )
         like = np.empty(0, tree.node_dtype(leaves.dtype))
-        found = self.evaluate(leaves) if len(leaves) else nothing
-        self._share(_expand_all, trees, *found, rollouts, like)
+        outputs = self.evaluate(leaves) if len(leaves) else no_outputs
+        self._run_kernel(_expand_all, trees, *outputs, playout_options, like)
 
-    def _share(self, kernel: Callable[..., None], trees: Trees, *arguments: object) -> None:
-        run_shared(kernel, min(self.threads, -(-len(trees.roots) // CHUNK)), trees, *arguments)
+    def _run_kernel(self, kernel: Callable[..., None], trees: GumbelTrees, *arguments: object) -> None:
+        run_shared(kernel, min(self.threads, -(-len(trees.roots) // GAMES_PER_CLAIM)), trees, *arguments)
 
 
-def _empty_result(games: Records) -> SearchResult:
+def _empty_result(games: StateArray) -> GumbelResult:
     count, limits = len(games), limits_of(games.dtype)
     by_action, by_seat = (count, limits.actions), (count, limits.players)
     policy, values, prior = (np.zeros(shape, np.float32) for shape in (by_action, by_seat, by_action))
-    return SearchResult(np.zeros(count, np.int64), policy, values, np.zeros(by_action, np.int64), prior)
+    return GumbelResult(np.zeros(count, np.int64), policy, values, np.zeros(by_action, np.int64), prior)
 
 
 @jit
-def _init_roots(games: Records, trees: Trees) -> None:
+def _init_roots(games: StateArray, trees: GumbelTrees) -> None:
     """Initialise the root of each tree, at the position after forced turns."""
     for index in range(len(games)):
         trees.roots[index] = games[index]
@@ -268,7 +274,7 @@ def _init_roots(games: Records, trees: Trees) -> None:
 
 
 @jit
-def _draw_gumbel(trees: Trees, scale: float) -> None:
+def _draw_gumbel(trees: GumbelTrees, scale: float) -> None:
     """Draw Gumbel(0) noise times `scale` for the legal choices of each root."""
     for index in range(len(trees.streams)):
         legal = trees.nodes[index, 0].legal
@@ -279,35 +285,42 @@ def _draw_gumbel(trees: Trees, scale: float) -> None:
 
 
 @jit
-def _number_undecided(trees: Trees) -> None:
-    """Number the leaves whose winner is not certain, and write the numbers to `rows`."""
+def _number_undecided(trees: GumbelTrees) -> None:
+    """Number the leaves whose winner is not certain, and write the numbers to `batch_rows`."""
     count = 0
-    for index in range(len(trees.at)):
-        undecided = trees.nodes[index, trees.at[index]].decided == 0
-        trees.rows[index] = count if undecided else -1
+    for index in range(len(trees.leaf_nodes)):
+        undecided = trees.nodes[index, trees.leaf_nodes[index]].decided == 0
+        trees.batch_rows[index] = count if undecided else -1
         count += undecided
 
 
 @jit
-def _select_all(control: Control, trees: Trees, wanted: Wanted, new: int, scales: Scales, exact: int) -> None:
-    """Descend to a leaf in each game that this thread claims: the node `new`, or a node where the game has ended."""
+def _select_all(
+    control: Control, trees: GumbelTrees, column: ScheduleColumn, new: int, scales: Scales, exact: int
+) -> None:
+    """Descend to a leaf in each game that this thread claims: the new node `new`, or a node whose winner is certain."""
     scores, prover = np.empty(trees.noise.shape[1]), make_prover(trees.roots[0], exact)
     while True:
-        first, stop = claim(control, 0, len(trees.roots), CHUNK)
+        first, stop = claim(control, 0, len(trees.roots), GAMES_PER_CLAIM)
         if first == stop:
             return
         for index in range(first, stop):
             nodes = trees.nodes[index]
-            visits = wanted[min(len(wanted) - 1, count_choices(nodes[0].legal))]
+            visits = column[min(len(column) - 1, count_choices(nodes[0].legal))]
             score_choices(nodes, 0, scales, scores)
             choice = root_choice(nodes, trees.noise[index], scores, visits)
             trees.leaves[index] = trees.roots[index]
-            trees.at[index] = select(trees.leaves[index], nodes, choice, new, scales, scores, prover)
+            trees.leaf_nodes[index] = select(trees.leaves[index], nodes, choice, new, scales, scores, prover)
 
 
 @jit
-def select(game: Record, nodes: Records, choice: int, new: int, scales: Scales, scores: Doubles, prover: Prover) -> int:
-    """Play `choice` at the root, then the selected choice of each node; return the new or decided node at the end."""
+def select(
+    game: State, nodes: StateArray, choice: int, new: int, scales: Scales, scores: Doubles, prover: Prover
+) -> int:
+    """Play `choice` at the root and the selected choice at each further node, in `game`; return the leaf.
+
+    The leaf is the added node `new`, or an existing node without legal choices.
+    """
     index = 0
     while True:
         play_choice(game, choice)
@@ -324,45 +337,59 @@ def select(game: Record, nodes: Records, choice: int, new: int, scales: Scales, 
 
 
 @jit
-def _certain_winner(game: Record, prover: Prover) -> int:
-    """Return the actual or proven winner; `DRAWN` for a draw, `UNFINISHED` if the winner is not known."""
+def _certain_winner(game: State, prover: Prover) -> int:
+    """Return the winner of a finished game or the proven winner: a seat, `DRAWN`, or `UNFINISHED` if unknown."""
     if is_over(game):
         return winner_of(game)
-    clear_prover(game, prover)  # it serves several games, and results must not depend on other games
+    clear_prover(game, prover)  # the prover serves several games; results must not depend on other games
     return proven_winner(game, prover)
 
 
 @jit
 def _expand_all(
-    control: Control, trees: Trees, logits: Floats, values: Floats, rollouts: Rollouts, like: Records
+    control: Control,
+    trees: GumbelTrees,
+    logits: Floats,
+    values: Floats,
+    playout_options: PlayoutOptions,
+    like: StateArray,
 ) -> None:
     """Expand and back up the leaves of the games that this thread claims; `like` has the dtype of playouts' nodes."""
-    desk = np.zeros(rollouts.playouts + 1, like.dtype), trees.roots[:1].copy(), make_prover(trees.roots[0], 0)
+    workspace = (
+        np.zeros(playout_options.playouts + 1, like.dtype),
+        trees.roots[:1].copy(),
+        make_prover(trees.roots[0], 0),
+    )
     while True:
-        first, stop = claim(control, 0, len(trees.roots), CHUNK)
+        first, stop = claim(control, 0, len(trees.roots), GAMES_PER_CLAIM)
         if first == stop:
             return
         for index in range(first, stop):
-            leaf, row = trees.at[index], trees.rows[index]
+            leaf, row = trees.leaf_nodes[index], trees.batch_rows[index]
             if row >= 0:
                 node, game = trees.nodes[index, leaf], trees.leaves[index]
                 expand(game, node, logits[row], values[row])
-                if rollouts.playouts:
-                    play_out(game, node, trees.streams, index, rollouts.share, desk)
+                if playout_options.playouts:
+                    mix_in_playouts(game, node, trees.streams, index, playout_options.share, workspace)
             back_up(trees.nodes[index], leaf)
 
 
 @jit
-def play_out(game: Record, node: Record, streams: Streams, index: int, share: float, desk: Desk) -> None:
-    """Make playouts, as many as `desk` has nodes below the root, and mix their result into the values of a node."""
-    nodes, scratch, prover = desk
+def mix_in_playouts(
+    game: State, node: State, streams: Streams, index: int, share: float, workspace: PlayoutWorkspace
+) -> None:
+    """Make playouts and mix their result into the values of a node.
+
+    The number of playouts is the number of nodes in `workspace` minus 1.
+    """
+    nodes, scratch, prover = workspace
     uct.search_tree(game, streams, index, uct.EXPLORATION, nodes, scratch, prover)
-    mix_in(node, nodes[0], share)
+    mix_in_values(node, nodes[0], share)
 
 
 @jit
-def _report_all(games: Records, trees: Trees, scales: Scales, result: SearchResult) -> None:
-    """Write the result."""
+def _report_all(games: StateArray, trees: GumbelTrees, scales: Scales, result: GumbelResult) -> None:
+    """Write the results of all trees to `result`."""
     scores = np.empty(trees.noise.shape[1])
     for index in range(len(games)):
         game, nodes = games[index], trees.nodes[index]
@@ -380,8 +407,8 @@ def _report_all(games: Records, trees: Trees, scales: Scales, result: SearchResu
 
 
 @jit
-def _write_values(nodes: Records, policy: Doubles, values: Floats) -> None:
-    """Write each seat's mean of completed Q at the root under `policy`."""
+def _write_values(nodes: StateArray, policy: Doubles, values: Floats) -> None:
+    """Write each seat's mean of completed Q at the root, weighted by `policy`, to `values`."""
     legal = nodes[0].legal
     for seat in range(len(values)):
         value, mixed = 0.0, mixed_value(nodes, 0, seat)
@@ -394,7 +421,9 @@ def _write_values(nodes: Records, policy: Doubles, values: Floats) -> None:
 
 
 @jit
-def _write_actions(game: Record, nodes: Records, scores: Doubles, policy: Floats, visits: Ints, prior: Floats) -> None:
+def _write_actions(
+    game: State, nodes: StateArray, scores: Doubles, policy: Floats, visits: Ints, prior: Floats
+) -> None:
     """Write the improved policy, the visits and the network's policy at the root by action."""
     legal = nodes[0].legal
     choice = next_choice(legal, -1)

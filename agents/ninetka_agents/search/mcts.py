@@ -1,7 +1,7 @@
 """The agent `mcts`: Monte Carlo tree search, UCT or RAVE, with a number of simulations or a time limit.
 
 Plain UCT with a number of simulations is one compiled call for a whole batch, see `uct`. All other searches grow one
-tree after another, some simulations per compiled call.
+tree after another per thread, several simulations per compiled call.
 """
 
 from __future__ import annotations
@@ -12,40 +12,40 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
+from ninetka_agents.agent import Actions, Agent, as_unfinished_states, check_threads, game_streams
 from ninetka_agents.search import uct
 from ninetka_agents.search.rave import EQUIVALENCE, RaveTree
-from ninetka_agents.search.rave_tree import Rules
-from ninetka_agents.search.tree import MOST_SIMULATIONS, Child, TreeResult, empty_result
+from ninetka_agents.search.rave_tree import RaveOptions
+from ninetka_agents.search.tree import MAX_SIMULATIONS, Child, TreeResult, empty_result
 from ninetka_agents.search.uct import UctTree
-from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
-from ninetka_env.core.options import check_choice, check_count, check_scale
+from ninetka_env.core.options import check_choice, check_count, check_nonnegative
+from ninetka_env.core.random_streams import Streams
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.threads import Control, claim, run_shared
-from ninetka_env.core.verbs import Records, forced_action
+from ninetka_env.core.verbs import StateArray, forced_action
 
-PLAYOUTS = ("random", "heavy")
+PLAYOUT_POLICIES = ("random", "heavy")
 """Policies of the playouts: uniformly random, or by the game's heuristics."""
-CHUNK = 64
+MAX_CHUNK = 64
 """Maximum number of simulations between two time checks."""
-QUICK = 0.001
+SHORT_CHUNK_S = 0.001
 """Seconds: if a chunk of simulations takes less, the next one is twice as large, otherwise half as large."""
 
 
-class Tree(Protocol):
+class SearchTree(Protocol):
     """The tree of one search, grown step by step."""
 
-    def begin(self, games: Records) -> None:
-        """Restart the tree at the first game."""
+    def reset(self, games: StateArray) -> None:
+        """Restart the tree with the position `games[0]` as its root."""
         ...
 
     def grow(self, streams: Streams, index: int, simulations: int) -> bool:
-        """Make a number of simulations, drawing from stream `index`; return whether more would be of use."""
+        """Make `simulations` simulations, drawing from stream `index`; return whether more of them would be useful."""
         ...
 
-    def best(self) -> int:
-        """Return the action to play."""
+    def best_action(self) -> int:
+        """Return the action to play at the root."""
         ...
 
     def report(self, result: TreeResult, index: int) -> None:
@@ -58,7 +58,7 @@ class Tree(Protocol):
 
 
 class MoveBudget(NamedTuple):
-    """The budget of a search for one move; one of the fields is None."""
+    """The budget of a search for one move; exactly one of the fields is None."""
 
     simulations: int | None
     seconds: float | None
@@ -73,13 +73,13 @@ class TreeSearch(Protocol):
         """The budget of a move."""
         ...
 
-    def make_tree(self, games: Records, most: int | None = None) -> Tree:
-        """Allocate a tree for games of this dtype and `most` simulations; None for the agent's budget."""
+    def make_tree(self, games: StateArray, max_simulations: int | None = None) -> SearchTree:
+        """Allocate a tree for games of this dtype and `max_simulations` simulations; None for the agent's budget."""
         ...
 
 
 class MctsAgent(Agent):
-    """Plays the most visited action of a Monte Carlo tree search, batched over games and threads."""
+    """Plays the most visited action of a Monte Carlo tree search; searches batches of games on several threads."""
 
     def __init__(
         self,
@@ -90,122 +90,125 @@ class MctsAgent(Agent):
         seconds: float = 0.0,
         rave: bool = False,
         equivalence: float = EQUIVALENCE,
-        playouts: str = PLAYOUTS[0],
+        playouts: str = PLAYOUT_POLICIES[0],
         local: bool = False,
         reuse: bool = False,
     ) -> None:
-        """Set the search up.
+        """Create the agent.
 
         Args:
             simulations: simulations per move.
             exploration: the constant c in wins / visits + c * sqrt(ln(parent's visits) / visits); None for 0.7 without
                 `rave` and 0 with it.
             threads: maximum number of threads; 0 for one per core.
-            exact: with two players, maximum number of nodes to prove the winner after each new slide; 0 for no proofs.
+            exact: with two players, maximum number of nodes that the game's prover visits per proof; 0 for no proofs.
             seconds: time per move, instead of `simulations`; 0 for no time limit. With a time limit, the moves depend
                 on the machine, even with the same seed.
-            rave: estimate an action also by simulations in which it is played later.
+            rave: estimate an action also by the simulations that play it later.
             equivalence: k of `rave_tree.best_child`.
             playouts: `"random"`, or `"heavy"` for playouts and priors by the game's heuristics, if it has any.
             local: search only actions near the stones on the board, if the game defines what is near.
-            reuse: keep the tree from move to move where whole games are played; see `start`. Without `rave`, the search
-                uses the RAVE tree without AMAF values instead of UCT's, which takes about twice the time per move.
+            reuse: when playing a whole game, keep the tree from move to move; see `start`. Without `rave`, a move
+                then takes about twice the time, because the tree is a `RaveTree` without AMAF values instead of a
+                `UctTree`.
 
         Raises:
             ValueError: if an option is out of range or contradicts another one.
         """
         self.name = "mcts"
-        self._simulations = check_count("simulations", simulations, most=MOST_SIMULATIONS)
-        usual = 0.0 if rave else uct.EXPLORATION
-        self._exploration = check_scale("exploration", usual if exploration is None else exploration)
+        self._simulations = check_count("simulations", simulations, maximum=MAX_SIMULATIONS)
+        default_exploration = 0.0 if rave else uct.EXPLORATION
+        self._exploration = check_nonnegative(
+            "exploration", default_exploration if exploration is None else exploration
+        )
         self._threads = check_threads(threads)
-        self._exact = check_count("exact", exact, least=0)
-        self._seconds = check_scale("seconds", seconds)
-        heavy = check_choice("playouts", playouts, PLAYOUTS) == 1
+        self._exact = check_count("exact", exact, minimum=0)
+        self._seconds = check_nonnegative("seconds", seconds)
+        heavy = check_choice("playouts", playouts, PLAYOUT_POLICIES) == 1
         for name, flag in (("rave", rave), ("local", local), ("reuse", reuse)):
             check_choice(name, flag, (False, True))
-        if check_scale("equivalence", equivalence) < 1:
+        if check_nonnegative("equivalence", equivalence) < 1:
             raise ValueError(f"equivalence={equivalence!r}: expected a number of at least 1")
         if exact and (rave or heavy or local or reuse):
             raise ValueError(f"exact={exact}: proofs are for UCT alone, without rave, playouts, local and reuse")
-        self._plain = not (rave or heavy or local or reuse)
-        self.rules = Rules(float(equivalence) if rave else 0.0, self._exploration, heavy, local)
-        self.remembers = bool(reuse)
+        self._is_plain_uct = not (rave or heavy or local or reuse)
+        self.rave_options = RaveOptions(float(equivalence) if rave else 0.0, self._exploration, heavy, local)
+        self.has_seat_agents = bool(reuse)
 
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
         return self.run(games, rng).actions
 
-    def run(self, games: Records, rng: np.random.Generator) -> TreeResult:
-        """Search (N,) positions; the arguments are those of `act`."""
-        games = as_positions(games)
+    def run(self, games: StateArray, rng: np.random.Generator) -> TreeResult:
+        """Search (N,) positions; see `act` for the arguments."""
+        games = as_unfinished_states(games)
         result, streams = empty_result(len(games), limits_of(games.dtype)), game_streams(games, rng)
         if len(games):
             threads = min(self._threads, len(games))
-            if self._plain and not self._seconds:
+            if self._is_plain_uct and not self._seconds:
                 options = (self._simulations, self._exploration, self._exact)
                 uct.search_all(threads, games, streams, options, result)
             else:
                 run_shared(self._search, threads, games, streams, result)
         return result
 
-    def _search(self, control: Control, games: Records, streams: Streams, result: TreeResult) -> None:
+    def _search(self, control: Control, games: StateArray, streams: Streams, result: TreeResult) -> None:
         """Search the games that this thread claims."""
         tree = self.make_tree(games)
         while True:
             index, stop = claim(control, 0, len(games), 1)
             if index == stop:
                 return
-            tree.begin(games[index : index + 1])
-            self.think(tree, streams, index)
+            tree.reset(games[index : index + 1])
+            self.search_move(tree, streams, index)
             tree.report(result, index)
 
-    def start(self, game: Game) -> TreePlayer | None:
+    def start(self, game: Game) -> TreeSeatAgent | None:
         """Start to play a game, if `reuse` is set; see `ninetka_agents.agent.Agent.start`."""
-        if not self.remembers:
+        if not self.has_seat_agents:
             return None
-        return TreePlayer(self.make_tree(game.records, MOST_SIMULATIONS), self._choose, game)
+        return TreeSeatAgent(self.make_tree(game.records, MAX_SIMULATIONS), self._choose, game)
 
     def _choose(self, tree: RaveTree, streams: Streams) -> int:
-        self.think(tree, streams, 0)
-        return tree.best()
+        self.search_move(tree, streams, 0)
+        return tree.best_action()
 
     @property
     def budget(self) -> MoveBudget:
         """The budget of a move."""
         return MoveBudget(None, self._seconds) if self._seconds else MoveBudget(self._simulations, None)
 
-    def make_tree(self, games: Records, most: int | None = None) -> Tree:
-        """Allocate a tree for games of this dtype and `most` simulations; None for the agent's budget."""
-        most = most or self.budget.simulations or MOST_SIMULATIONS
-        if self._plain:
-            return UctTree(games, most, self._exploration, self._exact)
-        return RaveTree(games, most, self.rules)
+    def make_tree(self, games: StateArray, max_simulations: int | None = None) -> SearchTree:
+        """Allocate a tree for games of this dtype and `max_simulations` simulations; None for the agent's budget."""
+        max_simulations = max_simulations or self.budget.simulations or MAX_SIMULATIONS
+        if self._is_plain_uct:
+            return UctTree(games, max_simulations, self._exploration, self._exact)
+        return RaveTree(games, max_simulations, self.rave_options)
 
-    def think(self, tree: Tree, streams: Streams, index: int) -> None:
+    def search_move(self, tree: SearchTree, streams: Streams, index: int) -> None:
         """Grow the tree by the budget of a move, drawing from stream `index`."""
         if not self._seconds:
             tree.grow(streams, index, self._simulations)
             return
-        now, chunk = time.perf_counter(), 1 if self._exact else CHUNK
+        now, chunk = time.perf_counter(), 1 if self._exact else MAX_CHUNK
         end = now + self._seconds
         while tree.grow(streams, index, chunk):
             before, now = now, time.perf_counter()
             if now >= end:
                 return
-            chunk = next_chunk(chunk, now - before) if self._exact else CHUNK
+            chunk = next_chunk(chunk, now - before) if self._exact else MAX_CHUNK
 
 
 def next_chunk(chunk: int, seconds: float) -> int:
-    """Return the number of simulations before the next time check, if the last `chunk` of them took `seconds`.
+    """Return the number of simulations before the next time check; the last `chunk` simulations took `seconds`.
 
-    A simulation with a proof may take long, one without a proof is fast.
+    A simulation with a proof may take long, a simulation without a proof is fast.
     """
-    return min(CHUNK, 2 * chunk) if seconds < QUICK else max(1, chunk // 2)
+    return min(MAX_CHUNK, 2 * chunk) if seconds < SHORT_CHUNK_S else max(1, chunk // 2)
 
 
-class TreePlayer:
-    """Plays one game by a tree search, and keeps its tree from move to move."""
+class TreeSeatAgent:
+    """A `SeatAgent` that plays one game with a tree search and keeps its tree from move to move."""
 
     def __init__(self, tree: Any, choose: Callable[[Any, Streams], int], game: Game) -> None:
         """Start a game.
@@ -213,21 +216,21 @@ class TreePlayer:
         Args:
             tree: a `RaveTree`, large enough for the whole game.
             choose: continues the search in the tree, drawing from a stream, and returns the action to play.
-            game: the position at the start; see `ninetka_agents.agent.Player`.
+            game: the position at the start; see `ninetka_agents.agent.SeatAgent`.
         """
         self.tree, self._choose, self._game = tree, choose, game.copy()
-        tree.begin(self._game.records)
+        tree.reset(self._game.records)
 
     def act(self, rng: np.random.Generator) -> int:
-        """Continue the search and choose an action; see `ninetka_agents.agent.Player.act`."""
+        """Continue the search and choose an action; see `ninetka_agents.agent.SeatAgent.act`."""
         return self._choose(self.tree, game_streams(self._game.records, rng))
 
     def observe(self, action: int) -> None:
         """Play an action and keep the subtree below it."""
-        forced = forced_action(self._game.records[0]) >= 0  # the tree's root is already after a forced turn
+        forced = forced_action(self._game.records[0]) >= 0  # the root is already the position after a forced turn
         self._game.play(action)
         if not forced and not self._game.is_over:
-            self.tree.go_on(action)
+            self.tree.advance(action)
 
     def close(self) -> None:
         """Do nothing, since there are no resources to release."""

@@ -1,8 +1,10 @@
 """Action selection of the Gumbel search: sequential halving at the root, and below it the improved policy.
 
-Both use completed Q, values of all actions whether tried or not. At interior nodes, visits follow the policy that
-results from completed Q. Equation numbers are those of Danihelka et al., "Policy improvement by planning with Gumbel",
-ICLR 2022.
+Start reading at `root_choice` and `interior_choice`. The search is in `gumbel.py`.
+
+Both use completed Q: the mean value of an action that was tried, and a mixed value (equation 33) of all other actions.
+At interior nodes, visits follow the improved policy, which results from completed Q. Equation numbers refer to
+Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ import numpy.typing as npt
 
 from ninetka_agents.search.choices import next_choice
 from ninetka_agents.search.gumbel_tree import mean, visits_of
-from ninetka_env.core.chance import Streams, draw
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import Records, Words
+from ninetka_env.core.random_streams import Streams, draw
+from ninetka_env.core.verbs import BitSet, StateArray
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 
-MOST_SCALE = 1e100
+MAX_SCALE = 1e100
 """Limit of the scales of noise and values, so that products do not overflow; larger scales would change nothing."""
 
 
@@ -37,12 +39,13 @@ class Scales(NamedTuple):
 
 
 def halving_schedule(considered: int, simulations: int) -> npt.NDArray[np.int32]:
-    """Return (considered + 1, simulations) int32: sequential halving at the root (Karnin, Koren and Somekh 2013).
+    """Return the schedule of sequential halving at the root (Karnin, Koren and Somekh 2013).
 
-    Row m is for m considered actions. Entry t is the number of visits of the action that simulation t visits: of the
-    actions with exactly this number of visits, the one with the highest g + logits + sigma(q). So the m best actions by
-    g + logits are visited first, then the better half of them, and so on, until the best two share the remaining
-    simulations. Eliminated actions have fewer visits than any later entry. Row 0 is not used.
+    The schedule is an array (considered + 1, simulations) int32. Row m is for m considered actions; row 0 is not used.
+    Entry t is a number of visits. Among the root's actions with exactly this number of visits, simulation t plays the
+    action with the highest g + logits + sigma(q). So the m actions with the highest g + logits are visited first, then
+    the better half of these actions, and so on, until the best two share the remaining simulations. An eliminated
+    action is not played again, because all later entries exceed its number of visits.
     """
     schedule = np.zeros((considered + 1, simulations), np.int32)
     schedule[1] = np.arange(simulations)
@@ -58,11 +61,12 @@ def halving_schedule(considered: int, simulations: int) -> npt.NDArray[np.int32]
     return schedule
 
 
-def halving_by_clock(considered: int, start: float, seconds: float) -> Iterator[int]:
-    """Yield the entries of a row of `halving_schedule`, until `seconds` after `start`, a time of `time.perf_counter`.
+def timed_halving(considered: int, start: float, seconds: float) -> Iterator[int]:
+    """Yield entries as in row `considered` of `halving_schedule`, until `seconds` after `start`.
 
-    Sequential halving divides the budget equally among its phases. Here the budget is time: a phase makes rounds until
-    its part of the time is over. The first entry is yielded even if the time is already up.
+    `start` is a time of `time.perf_counter`. Sequential halving divides the budget equally among its phases. Here the
+    budget is time: a phase makes rounds until its part of the time is over. The first entry is yielded even if the time
+    is already up.
     """
     visits, left, phases = [0] * considered, considered, max(1, math.ceil(math.log2(considered)))
     for phase in range(1, phases + 1):
@@ -82,8 +86,11 @@ def gumbel_noise(streams: Streams, index: int) -> float:
 
 
 @jit
-def root_choice(tree: Records, noise: Doubles, scores: Doubles, visits: int) -> int:
-    """Return the choice with the highest g + logits + sigma(q) among those with `visits` visits."""
+def root_choice(tree: StateArray, noise: Doubles, scores: Doubles, visits: int) -> int:
+    """Return the root's choice with the highest g + logits + sigma(q) among the choices with `visits` visits.
+
+    `noise` contains g and `scores` contains logits + sigma(q). Return -1 if no choice has this number of visits.
+    """
     best, highest, legal = -1, -np.inf, tree[0].legal
     choice = next_choice(legal, -1)
     while choice >= 0:
@@ -95,8 +102,11 @@ def root_choice(tree: Records, noise: Doubles, scores: Doubles, visits: int) -> 
 
 
 @jit
-def interior_choice(tree: Records, index: int, scores: Doubles) -> int:
-    """Return the argmax over a of pi'(a) - N(a) / (1 + sum of N), equation 14; `scores` is overwritten with pi'."""
+def interior_choice(tree: StateArray, index: int, scores: Doubles) -> int:
+    """Return the choice a with the highest pi'(a) - N(a) / (1 + sum of N), equation 14.
+
+    `scores` are the scores of `score_choices`; they are overwritten with the improved policy pi'.
+    """
     legal = tree[index].legal
     softmax(legal, scores)
     best, highest = -1, -np.inf
@@ -111,27 +121,30 @@ def interior_choice(tree: Records, index: int, scores: Doubles) -> int:
 
 
 @jit
-def score_choices(tree: Records, index: int, scales: Scales, scores: Doubles) -> int:
-    """Write the mover's logits + sigma(completed Q) per legal choice, equations 8 and 10; return the maximum visits."""
-    mover, most = tree[index].mover, 0
+def score_choices(tree: StateArray, index: int, scales: Scales, scores: Doubles) -> int:
+    """Write logits + sigma(completed Q) of each legal choice to `scores`, equations 8 and 10.
+
+    Q is the value for the seat to move at the node. Return the maximum number of visits of a choice.
+    """
+    mover, max_visits = tree[index].mover, 0
     mixed, legal = mixed_value(tree, index, mover), tree[index].legal
     choice = next_choice(legal, -1)
     while choice >= 0:
         child = tree[index].children[choice]
         scores[choice] = mean(tree, child, mover) if child else mixed
-        most = max(most, visits_of(tree, index, choice))
+        max_visits = max(max_visits, visits_of(tree, index, choice))
         choice = next_choice(legal, choice)
-    scale = (scales.visit_offset + most) * scales.value_scale
+    scale = (scales.visit_offset + max_visits) * scales.value_scale
     choice = next_choice(legal, -1)
     while choice >= 0:
         scores[choice] = tree[index].logits[choice] + scale * scores[choice]
         choice = next_choice(legal, choice)
-    return most
+    return max_visits
 
 
 @jit
-def mixed_value(tree: Records, index: int, seat: int) -> float:
-    """Return v_mix of a seat, equation 33: the network's value and the prior-weighted mean Q of visited actions."""
+def mixed_value(tree: StateArray, index: int, seat: int) -> float:
+    """Return v_mix of a seat, equation 33, from the node's value and the prior-weighted mean Q of visited actions."""
     weight = average = 0.0
     legal = tree[index].legal
     choice = next_choice(legal, -1)
@@ -149,16 +162,16 @@ def mixed_value(tree: Records, index: int, seat: int) -> float:
 
 
 @jit
-def softmax(legal: Words, scores: Doubles) -> None:
+def softmax(legal: BitSet, scores: Doubles) -> None:
     """Turn the scores of the legal choices into probabilities."""
-    most, total = -np.inf, 0.0
+    maximum, total = -np.inf, 0.0
     choice = next_choice(legal, -1)
     while choice >= 0:
-        most = max(most, scores[choice])
+        maximum = max(maximum, scores[choice])
         choice = next_choice(legal, choice)
     choice = next_choice(legal, -1)
     while choice >= 0:
-        scores[choice] = np.exp(scores[choice] - most) if most > -np.inf else 1.0
+        scores[choice] = np.exp(scores[choice] - maximum) if maximum > -np.inf else 1.0
         total += scores[choice]
         choice = next_choice(legal, choice)
     choice = next_choice(legal, -1)

@@ -1,5 +1,8 @@
 """The tree of a search with playouts for any game: storage, backup of results and proofs, and reports.
 
+The searches are in `uct.py`, and with a network in `guided.py`. The tree of RAVE is in `rave_tree.py`, the tree of the
+Gumbel search in `gumbel_tree.py`.
+
 Nodes store no game states: each simulation replays the moves from the root. Every node has one value per seat. Values
 are never negated, so a seat that moves twice in a row is no special case.
 """
@@ -14,14 +17,14 @@ import numpy.typing as npt
 
 from ninetka_agents.agent import Actions
 from ninetka_agents.search.choices import is_empty, next_choice, remove_choice, words_for
-from ninetka_agents.search.knowledge import Prover, proven_winner
-from ninetka_env.core.chance import Streams
+from ninetka_agents.search.heuristics import Prover, proven_winner
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.random_streams import Streams
 from ninetka_env.core.registry import Limits, limits_of
 from ninetka_env.core.verbs import (
-    Record,
-    Records,
+    State,
+    StateArray,
     choice_action,
     forced_action,
     is_over,
@@ -32,12 +35,15 @@ from ninetka_env.core.verbs import (
     write_choices,
 )
 
-MOST_SIMULATIONS = 1 << 24
+MAX_SIMULATIONS = 1 << 24
 """Maximum simulations of a tree, because nodes count wins in float32, which is exact up to this number."""
-LONGEST_LINE = 12
+MAX_VARIATION_LENGTH = 12
 """Maximum number of actions in a candidate's variation."""
-MOST_FAILURES = 16
-"""Failed proofs, less 4 per successful one, after which a search stops proving: early slides cannot be proven."""
+MAX_FAILURES = 16
+"""A search stops trying to prove positions when its number of failed proofs exceeds this number.
+
+Every successful proof reduces the number of failed proofs by 4. Positions early in 9tka's slides cannot be proven.
+"""
 
 
 class TreeResult(NamedTuple):
@@ -48,7 +54,7 @@ class TreeResult(NamedTuple):
     visits: npt.NDArray[np.int64]
     """(N, A) int64: simulations per action."""
     values: npt.NDArray[np.float32]
-    """(N, P) float32: win probability per absolute seat: its share of wins in the simulations, draws shared."""
+    """(N, P) float32: win probability per absolute seat: the seat's share of wins in the simulations, draws shared."""
 
 
 def empty_result(count: int, limits: Limits) -> TreeResult:
@@ -75,14 +81,14 @@ def node_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype((np.record, np.dtype(fields, align=True)))
 
 
-@jit(counted=False)
-def init_root(root: Record, nodes: Records, scratch: Records) -> None:
+@jit(refcount=False)
+def init_root(root: State, nodes: StateArray, scratch: StateArray) -> None:
     """Make node 0 the position after the root's forced turns."""
     _reset_node(nodes[0], copy_root(root, scratch), 0, 0, 0)
 
 
-@jit(counted=False)
-def copy_root(root: Record, scratch: Records) -> Record:
+@jit(refcount=False)
+def copy_root(root: State, scratch: StateArray) -> State:
     """Return a copy of the root after forced turns, for a simulation to play in."""
     scratch[0] = root
     game = scratch[0]
@@ -90,28 +96,28 @@ def copy_root(root: Record, scratch: Records) -> Record:
     return game
 
 
-@jit(counted=False)
+@jit(refcount=False)
 def simulate(
-    game: Record,
+    game: State,
     streams: Streams,
     index: int,
-    nodes: Records,
+    nodes: StateArray,
     leaf: int,
     choice: int,
     new: int,
     failures: int,
     prover: Prover,
 ) -> int:
-    """Play `choice` at a leaf, which adds the node `new`, play the game out, and back up the winner.
+    """Finish a simulation at a leaf: play `choice`, which adds the node `new`, play the game out, back up the winner.
 
-    A `choice` of -1 adds no node, because the game is over at the leaf. Return the updated `failures`, the count of
-    failed proofs, see `MOST_FAILURES`.
+    A proven winner replaces the playout. A `choice` of -1 adds no node, because the game is over at the leaf. Return
+    the updated `failures`, the count of failed proofs, see `MAX_FAILURES`.
     """
     winner = UNFINISHED
     if choice >= 0:
-        _extend(game, nodes, leaf, choice, new)
+        _add_child(game, nodes, leaf, choice, new)
         leaf = new
-        if failures <= MOST_FAILURES:
+        if failures <= MAX_FAILURES:
             winner = proven_winner(game, prover)
             failures += 1 if winner < 0 else -4
     if winner < 0:
@@ -123,8 +129,8 @@ def simulate(
     return failures
 
 
-@jit(counted=False)
-def _extend(game: Record, nodes: Records, leaf: int, choice: int, new: int) -> None:
+@jit(refcount=False)
+def _add_child(game: State, nodes: StateArray, leaf: int, choice: int, new: int) -> None:
     """Play an untried choice at a leaf and add its child as node `new`."""
     mover = game.to_move
     remove_choice(nodes[leaf].untried, choice)
@@ -134,8 +140,8 @@ def _extend(game: Record, nodes: Records, leaf: int, choice: int, new: int) -> N
     nodes[leaf].child = new
 
 
-@jit(counted=False)
-def _reset_node(node: Record, game: Record, parent: int, choice: int, mover: int) -> None:
+@jit(refcount=False)
+def _reset_node(node: State, game: State, parent: int, choice: int, mover: int) -> None:
     if is_over(game):
         for word in range(len(node.untried)):
             node.untried[word] = 0
@@ -148,8 +154,8 @@ def _reset_node(node: Record, game: Record, parent: int, choice: int, mover: int
     node.choice, node.mover, node.winner = choice, mover, UNFINISHED
 
 
-@jit(counted=False)
-def _back_up(nodes: Records, leaf: int, winner: int, num_players: int) -> None:
+@jit(refcount=False)
+def _back_up(nodes: StateArray, leaf: int, winner: int, num_players: int) -> None:
     """Count a finished playout at the leaf and all its ancestors; a draw counts 1 / n for each seat."""
     index = leaf
     while True:
@@ -164,9 +170,9 @@ def _back_up(nodes: Records, leaf: int, winner: int, num_players: int) -> None:
         index = nodes[index].parent
 
 
-@jit(counted=False)
-def _back_up_proof(nodes: Records, leaf: int, winner: int) -> None:
-    """Store the proven winner at the leaf, and at all ancestors that this proves, with two players."""
+@jit(refcount=False)
+def _back_up_proof(nodes: StateArray, leaf: int, winner: int) -> None:
+    """Store the proven winner at the leaf and at all ancestors whose winner is then proven; for two players."""
     nodes[leaf].winner = winner
     while leaf:
         parent = nodes[leaf].parent
@@ -176,9 +182,9 @@ def _back_up_proof(nodes: Records, leaf: int, winner: int) -> None:
         leaf = parent
 
 
-@jit(counted=False)
-def _all_lost(nodes: Records, index: int) -> bool:
-    """Return whether all actions of a node are tried and proven, so lost: a winning one would have proven the node."""
+@jit(refcount=False)
+def _all_lost(nodes: StateArray, index: int) -> bool:
+    """Return whether all actions of a node are proven losses: a proven win would have proven the node already."""
     child = nodes[index].child
     while child and nodes[child].winner >= 0:
         child = nodes[child].sibling
@@ -188,8 +194,8 @@ def _all_lost(nodes: Records, index: int) -> bool:
 # Results of a finished search
 
 
-@jit(counted=False)
-def most_visited(game: Record, nodes: Records) -> int:
+@jit(refcount=False)
+def most_visited(game: State, nodes: StateArray) -> int:
     """Return the root's most visited action; ties are broken by the mover's wins, then by the lowest action.
 
     A proven win is preferred to all other actions, and a proven loss is played only if there is nothing else, not even
@@ -210,15 +216,15 @@ def most_visited(game: Record, nodes: Records) -> int:
     return choice_action(game, nodes[best].choice)
 
 
-@jit(counted=False)
-def _rank(node: Record) -> tuple[int, int, float, int]:
+@jit(refcount=False)
+def _rank(node: State) -> tuple[int, int, float, int]:
     """Return the sort key of `most_visited`."""
     proven = 0 if node.winner < 0 else 1 if node.winner == node.mover else -1
     return proven, node.visits, node.wins[node.mover], -node.choice
 
 
-@jit(counted=False)
-def write_visits(game: Record, nodes: Records, visits: npt.NDArray[np.integer]) -> None:
+@jit(refcount=False)
+def write_visits(game: State, nodes: StateArray, visits: npt.NDArray[np.integer]) -> None:
     """Write the visits of the root's actions to `visits`, (num_actions,) zeros."""
     forced = forced_action(game)
     if forced >= 0:
@@ -231,7 +237,7 @@ def write_visits(game: Record, nodes: Records, visits: npt.NDArray[np.integer]) 
 
 
 @jit
-def write_result(game: Record, nodes: Records, result: TreeResult, index: int) -> None:
+def write_result(game: State, nodes: StateArray, result: TreeResult, index: int) -> None:
     """Write the result of a finished search to row `index` of `result`."""
     result.actions[index] = most_visited(game, nodes)
     write_visits(game, nodes, result.visits[index])
@@ -250,17 +256,17 @@ class Child(NamedTuple):
     action: int
     visits: int
     share: float
-    """Share of the simulations through this node that the seat which plays the action won, draws shared."""
+    """Share of the simulations through `node` that were won by the seat that plays `action`, draws shared."""
 
 
-class Watched(Protocol):
+class InspectableTree(Protocol):
     """A tree whose nodes can be read during the search."""
 
     def children(self, node: int) -> list[Child]:
         """Return the tried actions of a node; the root is node 0."""
         ...
 
-    def best(self) -> int:
+    def best_action(self) -> int:
         """Return the action to play."""
         ...
 
@@ -271,21 +277,21 @@ class Candidate(NamedTuple):
     action: int
     visits: int
     share: float
-    """As in `Child`."""
-    line: list[int]
+    """The same as `Child.share`."""
+    variation: list[int]
     """The expected variation: the action, then the most visited action at each node."""
 
 
-def find_candidates(tree: Watched) -> list[Candidate]:
-    """Return the tried actions: first the one to play, then the others by visits."""
-    best = tree.best()
-    found = [Candidate(one.action, one.visits, one.share, _line(tree, one)) for one in tree.children(0)]
+def find_candidates(tree: InspectableTree) -> list[Candidate]:
+    """Return the tried actions of the root: first the action to play, then the others by decreasing visits."""
+    best = tree.best_action()
+    found = [Candidate(one.action, one.visits, one.share, _variation(tree, one)) for one in tree.children(0)]
     return sorted(found, key=lambda one: (one.action != best, -one.visits, one.action))
 
 
-def _line(tree: Watched, child: Child) -> list[int]:
-    line = [child.action]
-    while len(line) < LONGEST_LINE and (children := tree.children(child.node)):
+def _variation(tree: InspectableTree, child: Child) -> list[int]:
+    variation = [child.action]
+    while len(variation) < MAX_VARIATION_LENGTH and (children := tree.children(child.node)):
         child = max(children, key=lambda one: (one.visits, -one.action))
-        line.append(child.action)
-    return line
+        variation.append(child.action)
+    return variation

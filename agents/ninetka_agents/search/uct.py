@@ -1,7 +1,9 @@
 """Monte Carlo tree search with random playouts: UCT for any game and any number of players.
 
-Kocsis and Szepesvari, "Bandit based Monte-Carlo planning", ECML 2006, with one value per seat at every node, where each
-node maximises the value of the seat to move, as in Sturtevant, "An analysis of UCT in multi-player games", CG 2008.
+Start reading at `search_tree` and `run_simulations`. The tree is in `tree.py`, the agent in `mcts.py`.
+
+UCT is from Kocsis and Szepesvari, "Bandit based Monte-Carlo planning", ECML 2006. As in Sturtevant, "An analysis of UCT
+in multi-player games", CG 2008, every node has one value per seat, and the seat to move maximises its own value.
 
 If the game has a prover, positions of two players can be proven during the search (Winands, Bjornsson and Saito,
 "Monte-Carlo tree search solver", CG 2008): the prover tries to find the certain winner at each new node, and no
@@ -17,9 +19,9 @@ import numpy.typing as npt
 
 from ninetka_agents.agent import game_streams
 from ninetka_agents.search.choices import draw_choice, is_empty
-from ninetka_agents.search.knowledge import Prover, clear_prover, make_prover
+from ninetka_agents.search.heuristics import Prover, clear_prover, make_prover
 from ninetka_agents.search.tree import (
-    MOST_SIMULATIONS,
+    MAX_SIMULATIONS,
     Child,
     TreeResult,
     copy_root,
@@ -29,71 +31,72 @@ from ninetka_agents.search.tree import (
     simulate,
     write_result,
 )
-from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import check_count, check_scale
+from ninetka_env.core.options import check_count, check_nonnegative
 from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.random_streams import Streams
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.threads import Control, claim, run_shared
-from ninetka_env.core.verbs import Record, Records, choice_action, forced_action, play_choice
+from ninetka_env.core.verbs import State, StateArray, choice_action, forced_action, play_choice
 
 EXPLORATION = 0.7
 """The default exploration constant c; see `ninetka_agents.search.mcts.MctsAgent`."""
-MEMORY = 1 << 29
-"""Maximum bytes of the nodes of a search with a time limit; memory pages are used only when needed."""
+MAX_TREE_BYTES = 1 << 29
+"""Maximum bytes of the nodes of a `UctTree`; pages of memory are used only when nodes are written to them."""
 
 
-class SearchResult(NamedTuple):
+class UctResult(NamedTuple):
     """Statistics of the actions of a position."""
 
     visits: npt.NDArray[np.int64]
     """(num_actions,) int64: simulations per action."""
     wins: npt.NDArray[np.float64]
-    """(num_actions, n) float64: share of them that each seat won, draws shared; nan for actions without simulations."""
+    """(num_actions, n) float64: share of the simulations of an action that a seat won, draws shared; nan for actions
+    without simulations."""
     winners: npt.NDArray[np.int8]
     """(num_actions,) int8: the seat proven to win after each action, `UNFINISHED` (-2) if nothing is proven."""
 
 
 def search_all(
-    threads: int, games: Records, streams: Streams, options: tuple[int, float, int], result: TreeResult
+    threads: int, games: StateArray, streams: Streams, options: tuple[int, float, int], result: TreeResult
 ) -> None:
-    """Search each game and write the results; `options` are simulations, exploration and exact."""
+    """Search each game and write the results; `options` is (simulations, exploration, exact)."""
     run_shared(_search_all, threads, games, streams, np.empty(0, node_dtype(games.dtype)), *options, result)
 
 
 def search(
     game: Game, simulations: int, rng: np.random.Generator, exploration: float = EXPLORATION, exact: int = 0
-) -> SearchResult:
-    """Search a position that is not over and return statistics of each action; see `mcts.MctsAgent` for the options.
+) -> UctResult:
+    """Search an unfinished position and return statistics of each action; see `mcts.MctsAgent` for the options.
 
     Raises:
         ValueError: if the game is over or an option is out of range.
     """
     if game.is_over:
         raise ValueError("the game is over: there is nothing to search")
-    count, dtype = check_count("simulations", simulations, most=MOST_SIMULATIONS), game.records.dtype
+    count, dtype = check_count("simulations", simulations, maximum=MAX_SIMULATIONS), game.records.dtype
     nodes, actions, seats = np.zeros(count + 1, node_dtype(dtype)), game.num_actions, limits_of(dtype).players
     visits, wins = np.zeros(actions, np.int64), np.zeros((actions, seats), np.float64)
     winners, streams = np.full(actions, UNFINISHED, np.int8), game_streams(game.records, rng)
-    exploration, exact = check_scale("exploration", exploration), check_count("exact", exact, least=0)
+    exploration, exact = check_nonnegative("exploration", exploration), check_count("exact", exact, minimum=0)
     _search_first(game.records, streams, exploration, exact, nodes, visits, wins, winners)
     with np.errstate(invalid="ignore"):
-        return SearchResult(visits, wins[:, : game.num_players] / visits[:, None], winners)
+        return UctResult(visits, wins[:, : game.num_players] / visits[:, None], winners)
 
 
 @jit
 def _search_first(
-    games: Records,
+    games: StateArray,
     streams: Streams,
     exploration: float,
     exact: int,
-    nodes: Records,
+    nodes: StateArray,
     visits: npt.NDArray[np.int64],
     wins: npt.NDArray[np.float64],
     winners: npt.NDArray[np.int8],
 ) -> None:
-    """Search game 0 and write the statistics of the root's children."""
+    """Search game 0 and write visits, wins and proven winners by action of the root."""
     search_tree(games[0], streams, 0, exploration, nodes, games[:1].copy(), make_prover(games[0], exact))
     child, forced = nodes[0].child, forced_action(games[0])
     if forced >= 0:
@@ -109,30 +112,30 @@ def _search_first(
         child = nodes[child].sibling
 
 
-@jit(counted=False)
+@jit(refcount=False)
 def search_tree(
-    root: Record,
+    root: State,
     streams: Streams,
     index: int,
     exploration: float,
-    nodes: Records,
-    scratch: Records,
+    nodes: StateArray,
+    scratch: StateArray,
     prover: Prover,
 ) -> None:
-    """Make `len(nodes) - 1` simulations from `root`, fewer if it is proven, drawing from stream `index`."""
+    """Make `len(nodes) - 1` simulations, fewer if the winner at `root` is proven, drawing from stream `index`."""
     clear_prover(root, prover)
     init_root(root, nodes, scratch)
-    search_on(root, streams, index, exploration, nodes, scratch, prover, 1, len(nodes), 0)
+    run_simulations(root, streams, index, exploration, nodes, scratch, prover, 1, len(nodes), 0)
 
 
-@jit(counted=False)
-def search_on(
-    root: Record,
+@jit(refcount=False)
+def run_simulations(
+    root: State,
     streams: Streams,
     index: int,
     exploration: float,
-    nodes: Records,
-    scratch: Records,
+    nodes: StateArray,
+    scratch: StateArray,
     prover: Prover,
     first: int,
     stop: int,
@@ -149,8 +152,8 @@ def search_on(
     return failures
 
 
-@jit(counted=False)
-def _select(game: Record, nodes: Records, exploration: float) -> int:
+@jit(refcount=False)
+def _select(game: State, nodes: StateArray, exploration: float) -> int:
     """Descend to the best child while all actions have children; return the last node."""
     index = 0
     while is_empty(nodes[index].untried) and nodes[index].child:
@@ -159,11 +162,11 @@ def _select(game: Record, nodes: Records, exploration: float) -> int:
     return index
 
 
-@jit(counted=False)
-def best_child(nodes: Records, index: int, exploration: float) -> int:
+@jit(refcount=False)
+def best_child(nodes: StateArray, index: int, exploration: float) -> int:
     """Return the child with the highest upper confidence bound for the seat that moves to it, 0 if there is none.
 
-    Proven children are skipped, because they are lost: a proven win would have proven the node.
+    Proven children are skipped. They are losses for this seat, because a proven win would have proven the node itself.
     """
     log_visits = np.log(nodes[index].visits)
     best, highest = 0, -1.0
@@ -181,9 +184,9 @@ def best_child(nodes: Records, index: int, exploration: float) -> int:
 @jit
 def _search_all(
     control: Control,
-    games: Records,
+    games: StateArray,
     streams: Streams,
-    like: Records,
+    like: StateArray,
     simulations: int,
     exploration: float,
     exact: int,
@@ -191,7 +194,7 @@ def _search_all(
 ) -> None:
     """Search the games that this thread claims; `like` has the dtype of the nodes."""
     nodes = np.zeros(simulations + 1, like.dtype)
-    scratch, prover, nobody = games[:1].copy(), make_prover(games[0], exact), make_prover(games[0], 0)
+    scratch, prover, no_prover = games[:1].copy(), make_prover(games[0], exact), make_prover(games[0], 0)
     while True:
         index, stop = claim(control, 0, len(games), 1)
         if index == stop:
@@ -199,44 +202,44 @@ def _search_all(
         search_tree(games[index], streams, index, exploration, nodes, scratch, prover)
         # Search a lost position again without proofs, to find the move that is hardest to answer.
         if nodes[0].winner >= 0 and nodes[0].winner != nodes[nodes[0].child].mover:
-            search_tree(games[index], streams, index, exploration, nodes, scratch, nobody)
+            search_tree(games[index], streams, index, exploration, nodes, scratch, no_prover)
         write_result(games[index], nodes, result, index)
 
 
-@jit(counted=False)
-def _begin(games: Records, nodes: Records, scratch: Records, prover: Prover) -> None:
+@jit(refcount=False)
+def _reset(games: StateArray, nodes: StateArray, scratch: StateArray, prover: Prover) -> None:
     clear_prover(games[0], prover)
     init_root(games[0], nodes, scratch)
 
 
-@jit(counted=False)
+@jit(refcount=False)
 def _grow(
-    games: Records,
+    games: StateArray,
     streams: Streams,
     index: int,
     exploration: float,
-    nodes: Records,
-    scratch: Records,
+    nodes: StateArray,
+    scratch: StateArray,
     prover: Prover,
     first: int,
     stop: int,
     failures: int,
 ) -> int:
-    return search_on(games[0], streams, index, exploration, nodes, scratch, prover, first, stop, failures)
+    return run_simulations(games[0], streams, index, exploration, nodes, scratch, prover, first, stop, failures)
 
 
-@jit(counted=False)
-def _best(games: Records, nodes: Records) -> int:
+@jit(refcount=False)
+def _best_action(games: StateArray, nodes: StateArray) -> int:
     return most_visited(games[0], nodes)
 
 
 @jit
-def _report(games: Records, nodes: Records, result: TreeResult, index: int) -> None:
+def _report(games: StateArray, nodes: StateArray, result: TreeResult, index: int) -> None:
     write_result(games[0], nodes, result, index)
 
 
 @jit
-def _go_to(games: Records, nodes: Records, scratch: Records, index: int) -> None:
+def _replay_to(games: StateArray, nodes: StateArray, scratch: StateArray, index: int) -> None:
     """Write the position of a node to `scratch[0]`, since the meaning of choices depends on the position."""
     game, depth, node = copy_root(games[0], scratch), 0, index
     while node:
@@ -249,26 +252,26 @@ def _go_to(games: Records, nodes: Records, scratch: Records, index: int) -> None
 
 
 class UctTree:
-    """The tree of one search, grown step by step; a `ninetka_agents.search.mcts.Tree`."""
+    """The tree of one search, grown step by step; a `ninetka_agents.search.mcts.SearchTree`."""
 
-    def __init__(self, games: Records, simulations: int, exploration: float, exact: int) -> None:
-        """Allocate a tree for games of this dtype and a number of simulations, of at most `MEMORY` bytes."""
+    def __init__(self, games: StateArray, simulations: int, exploration: float, exact: int) -> None:
+        """Allocate a tree for games of this dtype and `simulations` simulations, of at most `MAX_TREE_BYTES` bytes."""
         dtype = node_dtype(games.dtype)
-        self._nodes = np.empty(1 + min(simulations, MEMORY // dtype.itemsize), dtype)
+        self._nodes = np.empty(1 + min(simulations, MAX_TREE_BYTES // dtype.itemsize), dtype)
         self._exploration, self._scratch = exploration, games[:1].copy()
         self._provers = [make_prover(games[0], nodes) for nodes in (exact, 0)]
 
-    def begin(self, games: Records) -> None:
-        """Restart the tree at the first game."""
+    def reset(self, games: StateArray) -> None:
+        """Restart the tree with the position `games[0]` as its root."""
         self._games = games
-        self._begin_with(self._provers[0])
+        self._reset_with(self._provers[0])
 
-    def _begin_with(self, prover: Prover) -> None:
+    def _reset_with(self, prover: Prover) -> None:
         self._prover, self._used, self._failures = prover, 1, 0
-        _begin(self._games, self._nodes, self._scratch, prover)
+        _reset(self._games, self._nodes, self._scratch, prover)
 
     def grow(self, streams: Streams, index: int, simulations: int) -> bool:
-        """Make a number of simulations, drawing from stream `index`; return whether more would be of use."""
+        """Make `simulations` simulations, drawing from stream `index`; return whether more of them would be useful."""
         stop = min(self._used + simulations, len(self._nodes))
         self._failures = _grow(
             self._games, streams, index, self._exploration, self._nodes, self._scratch, self._prover, self._used, stop,
@@ -278,13 +281,13 @@ class UctTree:
         winner = self._nodes[0].winner
         # Search a lost position again without proofs, to find the move that is hardest to answer.
         if winner >= 0 and winner != self._nodes[self._nodes[0].child].mover:
-            self._begin_with(self._provers[1])
+            self._reset_with(self._provers[1])
             return self.grow(streams, index, simulations)
         return stop < len(self._nodes) and winner < 0
 
-    def best(self) -> int:
+    def best_action(self) -> int:
         """Return the action to play."""
-        return int(_best(self._games, self._nodes))
+        return int(_best_action(self._games, self._nodes))
 
     def report(self, result: TreeResult, index: int) -> None:
         """Write the result of the search to row `index` of `result`."""
@@ -292,7 +295,7 @@ class UctTree:
 
     def children(self, node: int) -> list[Child]:
         """Return the tried actions of a node; see `ninetka_agents.search.tree`."""
-        _go_to(self._games, self._nodes, self._scratch, node)
+        _replay_to(self._games, self._nodes, self._scratch, node)
         found, child = [], int(self._nodes[node].child)
         while child:
             one = self._nodes[child]

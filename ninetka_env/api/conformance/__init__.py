@@ -1,4 +1,4 @@
-"""Conformance checks for games: each check tests one part of the contract of a game and can be run alone.
+"""Conformance checks for games: each check tests one part of the contract of a game and can be run separately.
 
     check("tictactoe")  # returns, or raises ConformanceError
     check("go:komi=6.5", games=1, only=["masks", "text"])
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from ninetka_env.api.conformance import environments, readable, rules, searchable
+from ninetka_env.api.conformance import environments, rules, searchable, serialization
 from ninetka_env.api.conformance.case import Case, Check, ConformanceError
 from ninetka_env.core.registry import Variant, load_variant
 
@@ -43,11 +43,11 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "illegal steps": environments.check_illegal_steps,
         "one seat": environments.check_one_seat,
         "pettingzoo": environments.check_pettingzoo,
-        "names": readable.check_names,
-        "text": readable.check_text,
-        "records": readable.check_records,
-        "copies": readable.check_copies,
-        "running copies": readable.check_running_copies,
+        "names": serialization.check_names,
+        "text": serialization.check_text,
+        "records": serialization.check_records,
+        "copies": serialization.check_copies,
+        "running copies": serialization.check_running_copies,
     }
 )
 """Every check by name, in the order in which `check` runs them."""
@@ -73,16 +73,16 @@ def check(
 
 
 def run_checks(
-    table: Mapping[str, Check], variant: Variant, games: int, seed: int, only: Iterable[str] | None = None
+    checks: Mapping[str, Check], variant: Variant, games: int, seed: int, only: Iterable[str] | None = None
 ) -> None:
-    """Run the checks in `table`; the other arguments are those of `check`."""
-    names = list(table) if only is None else list(only)
-    if unknown := [name for name in names if name not in table]:
-        raise ValueError(f"check {unknown[0]!r}: expected some of {', '.join(table)}")
+    """Run the checks in `checks` by name; `games`, `seed`, `only` and the errors are as in `check`."""
+    names = list(checks) if only is None else list(only)
+    if unknown := [name for name in names if name not in checks]:
+        raise ValueError(f"check {unknown[0]!r}: expected some of {', '.join(checks)}")
     for name in names:
         case = Case(variant, games, seed)
         try:
-            table[name](case)
+            checks[name](case)
         except Exception as error:  # a game may raise anything; the message must say where
             what = str(error) if isinstance(error, ConformanceError) else f"{type(error).__name__}: {error}"
             raise ConformanceError(f"{name}: {variant}, seed {case.seed}, ply {case.ply}: {what}") from error

@@ -1,4 +1,7 @@
-"""`Case`, the game under test: plays games for the checks, compares values and reports failures."""
+"""`Case`, the game under test: it plays games for the checks, compares values and reports failures.
+
+The checks are in `rules.py`, `environments.py`, `searchable.py` and `serialization.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ import numpy.typing as npt
 
 from ninetka_env.core import verbs
 from ninetka_env.core.game import Game
-from ninetka_env.core.options import shortened
+from ninetka_env.core.options import short_repr
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.verbs import Mask, Records
+from ninetka_env.core.verbs import Mask, StateArray
 
-ROOM = 64
+GUARD_SIZE = 64
 """Number of guard elements after an array that a game writes to; they detect writes out of bounds."""
 
 
@@ -49,55 +52,55 @@ class Case:
             yield self.seed
 
     def positions(self) -> Iterator[Game]:
-        """Play random games; yield the game, always the same object, at its start and after each action."""
+        """Play random games; yield each game at its start and after each action. The `Game` is changed in place."""
         for seed in self.seeds():
             rng = np.random.default_rng(seed)
             yield from self.play(lambda legal, rng=rng: int(rng.choice(legal)))  # type: ignore[misc]
 
     def play(self, choose: Callable[[npt.NDArray[np.int64]], int]) -> Iterator[Game]:
-        """Play one game, choosing among the legal actions; yield it at the start and after each action."""
-        game, most = self.start(), self.variant.sizes.most_plies
+        """Play one game with actions that `choose` selects from the legal actions; yield as `positions` does."""
+        game, max_plies = self.start(), self.variant.sizes.max_plies
         yield game
         while not game.is_over:
-            if self.ply == most:
-                self.fail(f"the game is not over after {most} actions, the maximum in Sizes.most_plies")
-            game.play(choose(self.legal(game)))
+            if self.ply == max_plies:
+                self.fail(f"the game is not over after {max_plies} actions, the maximum in Sizes.max_plies")
+            game.play(choose(self.legal_actions(game)))
             self.ply += 1
             yield game
 
-    def legal(self, game: Game) -> npt.NDArray[np.int64]:
+    def legal_actions(self, game: Game) -> npt.NDArray[np.int64]:
         """Return the legal actions; fail if there are none."""
         legal = game.legal_actions()
         if len(legal) == 0:
             self.fail("no action is legal, but the game is not over")
         return legal
 
-    def same(self, found: Any, expected: Any, what: str) -> None:
+    def check_equal(self, found: Any, expected: Any, what: str) -> None:
         """Fail unless two values are equal; arrays are compared bit for bit."""
         if isinstance(expected, np.ndarray):
-            alike = np.shape(found) == expected.shape and found.tobytes() == expected.tobytes()
+            equal = np.shape(found) == expected.shape and found.tobytes() == expected.tobytes()
         else:
-            alike = bool(found == expected)
-        if not alike:
+            equal = bool(found == expected)
+        if not equal:
             self.fail(f"{what}: found {_on_one_line(found)}, expected {_on_one_line(expected)}")
 
-    def same_records(self, found: Records, expected: Records, what: str) -> None:
+    def check_same_states(self, found: StateArray, expected: StateArray, what: str) -> None:
         """Fail unless two arrays of one state are equal byte for byte."""
         if found.tobytes() != expected.tobytes():
             names = [name for name in found.dtype.names or () if found[name].tobytes() != expected[name].tobytes()]
             where = f"in {', '.join(names)}" if names else "in the padding: replace padding by fields"
             self.fail(f"{what}, {where}")
 
-    def same_planes(self, found: npt.NDArray[np.int8], expected: npt.NDArray[np.int8], what: str) -> None:
+    def check_same_planes(self, found: npt.NDArray[np.int8], expected: npt.NDArray[np.int8], what: str) -> None:
         """Fail unless two observations are equal."""
         if found.shape != expected.shape or (found != expected).any():
             planes = np.flatnonzero((found != expected).any(axis=(1, 2))) if found.shape == expected.shape else [-1]
             self.fail(f"{what}; the first plane that differs is {int(planes[0])}")
 
     def observe(self, game: Game, viewer: int) -> npt.NDArray[np.int8]:
-        """Return the observation of a seat, (C, H, W) int8, written to an array of twos."""
+        """Return the observation of a seat, (C, H, W) int8; elements that the game does not write are 2."""
         size = int(np.prod(self.variant.sizes.planes))
-        planes = np.full(size + ROOM, 2, np.int8)[:size]
+        planes = np.full(size + GUARD_SIZE, 2, np.int8)[:size]
         verbs.write_observation(game.records[0], viewer, planes)
         return planes.reshape(self.variant.sizes.planes)
 
@@ -112,4 +115,4 @@ Check: TypeAlias = Callable[[Case], None]
 
 
 def _on_one_line(value: Any) -> str:
-    return " ".join(shortened(value).split())
+    return " ".join(short_repr(value).split())

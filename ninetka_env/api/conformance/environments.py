@@ -1,4 +1,8 @@
-"""Checks of observations and of the environments: PettingZoo, batches, one seat."""
+"""Checks of observations and of the environments: PettingZoo, batches, one seat.
+
+The environments are `GameAEC`, `GameVectorEnv` and `OneSeatEnv` of the package `ninetka_env.api`. `case.py` is the game
+under test.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +18,21 @@ import numpy.typing as npt
 from gymnasium.utils.env_checker import check_env
 
 from ninetka_env.api.aec import GameAEC, wrapped
-from ninetka_env.api.conformance.case import ROOM, Case
-from ninetka_env.api.conformance.rules import refused, some_illegal
+from ninetka_env.api.conformance.case import GUARD_SIZE, Case
+from ninetka_env.api.conformance.rules import check_refused, sample_illegal_actions
 from ninetka_env.api.one_seat import OneSeatEnv
 from ninetka_env.api.vector import GameVectorEnv
 from ninetka_env.core import verbs
-from ninetka_env.core.chance import make_streams
 from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import REWARDS, UNFINISHED
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.random_streams import make_streams
+from ninetka_env.core.verbs import StateArray
 
 KNOWN_WARNINGS = ("Observation is not a NumPy array", "Observation space for each agent probably should be")
 """Warnings that PettingZoo's `api_test` gives for dict observations unless the environment is on its list."""
 CYCLES = 100
 """`num_cycles` of PettingZoo's tests."""
-SAMPLES = 20
+CHECKED_GAMES = 20
 """Number of games in which Gymnasium's checker plays a few steps."""
 
 # Observations
@@ -43,18 +47,21 @@ def check_observations(case: Case) -> None:
         for viewer in range(game.num_players):
             seen = case.observe(game, viewer)
             for fill in (0, 1, 7):
-                room = np.full(size + ROOM, fill, np.int8)
-                verbs.write_observation(game.records[0], viewer, room[:size])
-                found = room[:size].reshape(shape)
-                case.same_planes(found, seen, f"the observation of seat {viewer} keeps old contents of the array")
-                case.same(room[size:], np.full(ROOM, fill, np.int8), "the elements after the planes")
+                buffer = np.full(size + GUARD_SIZE, fill, np.int8)
+                verbs.write_observation(game.records[0], viewer, buffer[:size])
+                found = buffer[:size].reshape(shape)
+                case.check_same_planes(found, seen, f"the observation of seat {viewer} keeps old contents of the array")
+                case.check_equal(buffer[size:], np.full(GUARD_SIZE, fill, np.int8), "the elements after the planes")
             if not np.isin(seen, (0, 1)).all():
                 case.fail(f"seat {viewer} observes {sorted(set(seen.ravel().tolist()) - {0, 1})}: expected 0 and 1")
-        case.same_records(game.records, before, "observing changes the game")
+        case.check_same_states(game.records, before, "observing changes the game")
 
 
 def check_slow_planes(case: Case) -> None:
-    """Check that slow planes, written once per stage, and fast planes give the observation of the seat to move."""
+    """Check `write_slow_planes`, called once per stage, and `write_fast_planes`, called at every ply.
+
+    Together they must give the observation of the seat to move.
+    """
     planes, drawn = np.full(case.variant.sizes.planes, 7, np.int8), -1
     for game in case.positions():
         if case.ply == 0:
@@ -65,7 +72,9 @@ def check_slow_planes(case: Case) -> None:
             verbs.write_slow_planes(game.records[0], game.to_move, planes.reshape(-1))
             drawn = game.stage
         verbs.write_fast_planes(game.records[0], game.to_move, planes.reshape(-1))
-        case.same_planes(planes, case.observe(game, game.to_move), "slow and fast planes differ from the observation")
+        case.check_same_planes(
+            planes, case.observe(game, game.to_move), "slow and fast planes differ from the observation"
+        )
 
 
 # PettingZoo
@@ -79,7 +88,7 @@ def check_aec(case: Case) -> None:
             env.reset(seed=seed)
             _compare_aec(case, env, game, reward)
             while not game.is_over:
-                action = int(rng.choice(case.legal(game)))
+                action = int(rng.choice(case.legal_actions(game)))
                 env.step(action)
                 game.play(action)
                 case.ply += 1
@@ -90,18 +99,18 @@ def check_aec(case: Case) -> None:
 
 
 def _compare_aec(case: Case, env: GameAEC, game: Game, reward: str) -> None:
-    case.same_records(env.game.records, game.records, "the environment's game differs from the game played")
+    case.check_same_states(env.game.records, game.records, "the environment's game differs from the game played")
     _compare_seen(case, env, game)
     agents = [f"player_{seat}" for seat in range(game.num_players)]
     paid = dict(zip(agents, game.returns(reward).tolist(), strict=True)) if game.is_over else dict.fromkeys(agents, 0.0)
-    case.same(env.agents, agents, "agents")
+    case.check_equal(env.agents, agents, "agents")
     if not game.is_over:
-        case.same(env.agent_selection, agents[game.to_move], "agent_selection")
-    case.same(env.rewards, paid, "rewards")
-    case.same(env._cumulative_rewards, paid, "cumulative rewards")
-    case.same(env.terminations, dict.fromkeys(agents, game.is_over), "terminations")
-    case.same(env.truncations, dict.fromkeys(agents, False), "truncations")
-    case.same(env.infos, {agent: {} for agent in agents}, "infos")
+        case.check_equal(env.agent_selection, agents[game.to_move], "agent_selection")
+    case.check_equal(env.rewards, paid, "rewards")
+    case.check_equal(env._cumulative_rewards, paid, "cumulative rewards")
+    case.check_equal(env.terminations, dict.fromkeys(agents, game.is_over), "terminations")
+    case.check_equal(env.truncations, dict.fromkeys(agents, False), "truncations")
+    case.check_equal(env.infos, {agent: {} for agent in agents}, "infos")
 
 
 def _compare_seen(case: Case, env: GameAEC, game: Game) -> None:
@@ -109,9 +118,11 @@ def _compare_seen(case: Case, env: GameAEC, game: Game) -> None:
         seen = env.observe(agent)
         if not env.observation_space(agent).contains(seen):
             case.fail(f"the observation of seat {seat} is not in its space")
-        case.same({array.dtype for array in seen.values()}, {np.dtype(np.int8)}, "dtypes of the observation")
-        case.same_planes(seen["observation"], case.observe(game, seat), f"the observation of seat {seat} is wrong")
-        case.same(seen["action_mask"], case.mask_of(game, seat), f"mask of seat {seat}")
+        case.check_equal({array.dtype for array in seen.values()}, {np.dtype(np.int8)}, "dtypes of the observation")
+        case.check_same_planes(
+            seen["observation"], case.observe(game, seat), f"the observation of seat {seat} is wrong"
+        )
+        case.check_equal(seen["action_mask"], case.mask_of(game, seat), f"mask of seat {seat}")
 
 
 def check_pettingzoo(case: Case) -> None:
@@ -125,8 +136,8 @@ def check_pettingzoo(case: Case) -> None:
             for reward in REWARDS:
                 tests.api_test(make(case.variant, reward), num_cycles=CYCLES)
             tests.seed_test(lambda make=make: make(case.variant), num_cycles=CYCLES)
-    if told := [str(one.message) for one in caught if not str(one.message).startswith(KNOWN_WARNINGS)]:
-        case.fail(f"a warning: {told[0]}")
+    if messages := [str(one.message) for one in caught if not str(one.message).startswith(KNOWN_WARNINGS)]:
+        case.fail(f"a warning: {messages[0]}")
     _check_rendering(case)
 
 
@@ -155,7 +166,7 @@ def check_batch(case: Case) -> None:
         for index, env in enumerate(envs):
             env.reset(seed=case.seed + index)
         rng, case.ply = np.random.default_rng(case.seed), 0
-        finished, most = np.zeros(case.games, np.int64), 2 * case.variant.sizes.most_plies
+        finished, most = np.zeros(case.games, np.int64), 2 * case.variant.sizes.max_plies
         while finished.min() < 2 and case.ply < most:  # to the end of the second game, if possible
             _compare_batch(case, batch, envs)
             actions = [int(rng.choice(env.game.legal_actions())) for env in envs]
@@ -172,21 +183,21 @@ def check_batch(case: Case) -> None:
 def _compare_batch(case: Case, batch: GameVectorEnv, envs: list[GameAEC]) -> None:
     for index, env in enumerate(envs):
         what, seen = f"of game {index} of a batch", env.observe(env.agent_selection)
-        case.same_records(batch.games[index : index + 1], env.game.records, f"state {what}")
-        case.same(int(batch.to_move[index]), env.game.to_move, f"the seat to move {what}")
-        case.same_planes(batch.observations[index], seen["observation"], f"planes {what}")
-        case.same(batch.action_mask[index], seen["action_mask"], f"mask {what}")
+        case.check_same_states(batch.games[index : index + 1], env.game.records, f"state {what}")
+        case.check_equal(int(batch.to_move[index]), env.game.to_move, f"the seat to move {what}")
+        case.check_same_planes(batch.observations[index], seen["observation"], f"planes {what}")
+        case.check_equal(batch.action_mask[index], seen["action_mask"], f"mask {what}")
 
 
 def _compare_end(case: Case, batch: GameVectorEnv, index: int, env: GameAEC, is_second: bool) -> None:
     what, game = f"of game {index} of a batch", env.game
-    case.same(bool(batch.terminated[index]), game.is_over, f"terminated, {what}")
-    case.same(batch.rewards[index].tolist(), list(env.rewards.values()), f"rewards {what}")
+    case.check_equal(bool(batch.terminated[index]), game.is_over, f"terminated, {what}")
+    case.check_equal(batch.rewards[index].tolist(), list(env.rewards.values()), f"rewards {what}")
     if game.is_over:
-        case.same(int(batch.final_winner[index]), game.winner(), f"final winner {what}")
-        case.same(batch.final_scores[index].tolist(), game.scores().tolist(), f"final scores {what}")
+        case.check_equal(int(batch.final_winner[index]), game.winner(), f"final winner {what}")
+        case.check_equal(batch.final_scores[index].tolist(), game.scores().tolist(), f"final scores {what}")
     elif not is_second:
-        case.same(int(batch.final_winner[index]), UNFINISHED, f"final winner {what}, before the first end")
+        case.check_equal(int(batch.final_winner[index]), UNFINISHED, f"final winner {what}, before the first end")
 
 
 def check_illegal_steps(case: Case) -> None:
@@ -208,24 +219,24 @@ def check_illegal_steps(case: Case) -> None:
 def _step_illegally(case: Case, env: GameAEC, batch: GameVectorEnv, rng: np.random.Generator) -> None:
     other: Game = case.variant.game_class(batch.games[1:].copy())
     legal = int(np.flatnonzero(batch.action_mask[0])[0])
-    for action in some_illegal(case, env.game, rng):
-        before = _all_of(env)
-        refused(case, env.game, action, partial(env.step, action))
-        case.same(_all_of(env), before, f"illegal action {action}: visible state of the environment")
-    for action in some_illegal(case, other, rng):
-        before = _all_of_batch(batch)
-        refused(case, other, action, partial(batch.step, [legal, action]))
-        case.same(_all_of_batch(batch), before, f"illegal action {action}: visible state of the batch")
+    for action in sample_illegal_actions(case, env.game, rng):
+        before = _snapshot(env)
+        check_refused(case, env.game, action, partial(env.step, action))
+        case.check_equal(_snapshot(env), before, f"illegal action {action}: visible state of the environment")
+    for action in sample_illegal_actions(case, other, rng):
+        before = _snapshot_of_batch(batch)
+        check_refused(case, other, action, partial(batch.step, [legal, action]))
+        case.check_equal(_snapshot_of_batch(batch), before, f"illegal action {action}: visible state of the batch")
 
 
-def _all_of(env: GameAEC) -> list[Any]:
+def _snapshot(env: GameAEC) -> list[Any]:
     """Return the user-visible state of an environment."""
     seen = [array.tobytes() for agent in env.possible_agents for array in env.observe(agent).values()]
     shown = (env.agent_selection, list(env.agents), dict(env.rewards), dict(env.terminations), dict(env.infos))
     return [env.game.records.tobytes(), *seen, *shown]
 
 
-def _all_of_batch(batch: GameVectorEnv) -> list[bytes]:
+def _snapshot_of_batch(batch: GameVectorEnv) -> list[bytes]:
     arrays: tuple[npt.NDArray[Any], ...] = (
         batch.games, batch.observations, batch.action_mask, batch.to_move, batch.rewards, batch.terminated,
         batch.final_scores, batch.final_winner,
@@ -241,8 +252,8 @@ class _Random:
 
     name = "random"
 
-    def act(self, games: Records, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Choose actions."""
+    def act(self, games: StateArray, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Return uniformly random legal actions, (N,) int64."""
         streams = make_streams(int(rng.integers(1 << 32)), len(games))
         actions = [int(verbs.random_action(games[index], streams, index)) for index in range(len(games))]
         return np.array(actions, np.int64)
@@ -257,7 +268,7 @@ def check_one_seat(case: Case) -> None:
     env = OneSeatEnv(case.variant, "random", _Random())
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "overflow encountered")
-        for seed in range(SAMPLES):
+        for seed in range(CHECKED_GAMES):
             env.action_space.seed(seed)
             check_env(env, skip_render_check=True)
 
@@ -267,13 +278,13 @@ def _play_one_seat(case: Case, env: OneSeatEnv, reward: str) -> None:
     seen, info = env.reset(seed=case.seed)
     while not over:
         game = env.game
-        case.same(game.to_move, env.seat, "the seat to move, at the learner's turn")
-        case.same_planes(seen, case.observe(game, env.seat), "the learner's observation is wrong")
-        case.same(info["action_mask"], game.legal_mask(), "the learner's mask")
-        seen, paid, over, _, info = env.step(int(rng.choice(case.legal(game))))
+        case.check_equal(game.to_move, env.seat, "the seat to move, at the learner's turn")
+        case.check_same_planes(seen, case.observe(game, env.seat), "the learner's observation is wrong")
+        case.check_equal(info["action_mask"], game.legal_mask(), "the learner's mask")
+        seen, paid, over, _, info = env.step(int(rng.choice(case.legal_actions(game))))
         case.ply += 1
         if not over:
-            case.same(paid, 0.0, "reward before the end")
-    case.same_planes(seen, case.observe(env.game, env.seat), "the learner's observation after the end is wrong")
-    case.same((bool(info["action_mask"].any()), env.game.is_over), (False, True), "any legal action, is_over")
-    case.same(paid, float(env.game.returns(reward)[env.seat]), "the learner's reward")
+            case.check_equal(paid, 0.0, "reward before the end")
+    case.check_same_planes(seen, case.observe(env.game, env.seat), "the learner's observation after the end is wrong")
+    case.check_equal((bool(info["action_mask"].any()), env.game.is_over), (False, True), "any legal action, is_over")
+    case.check_equal(paid, float(env.game.returns(reward)[env.seat]), "the learner's reward")

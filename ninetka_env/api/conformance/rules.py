@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.api.conformance.case import ROOM, Case
+from ninetka_env.api.conformance.case import GUARD_SIZE, Case
 from ninetka_env.core import verbs
-from ninetka_env.core.batch import codes_of
-from ninetka_env.core.chance import make_streams
+from ninetka_env.core.batch import option_codes
 from ninetka_env.core.game import EVENTS, Game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import Choice, Option, Whole
+from ninetka_env.core.options import Choice, Integer, Option
 from ninetka_env.core.outcome import DRAWN, REWARDS
+from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import get_definition, limits_of, load_variant
-from ninetka_env.core.verbs import Mask, Records
+from ninetka_env.core.verbs import Mask, StateArray
 
-FARTHEST = (-(1 << 62), -1, 1 << 31, 1 << 62)
+OUT_OF_RANGE = (-(1 << 62), -1, 1 << 31, 1 << 62)
 """Integers that are not an action of any game."""
-NO_INTEGERS: tuple[Any, ...] = (None, True, 1.0, "1")
+NON_INTEGERS: tuple[Any, ...] = (None, True, 1.0, "1")
 EVENT_EVERY = 7
-"""Plies between two positions in which events are tried."""
+"""Events are tested at every ply that is a multiple of this number."""
 
 # The definition
 
@@ -34,15 +34,15 @@ def check_options(case: Case) -> None:
     """Check that options survive encoding, text and pickle, and that unknown options raise `ValueError`."""
     definition = case.variant.definition
     for option in definition.options:
-        for value in _values_of(option):
-            case.same(option.decode(option.encode(value)), value, f"{option.name}, encoded and decoded")
-            case.same(option.parse(str(value)), value, f"{option.name}, written and parsed")
+        for value in _values_to_try(option):
+            case.check_equal(option.decode(option.encode(value)), value, f"{option.name}, encoded and decoded")
+            case.check_equal(option.parse(str(value)), value, f"{option.name}, written and parsed")
             try:
-                variant = case.variant.replaced(**{option.name: value})
+                variant = case.variant.replace_options(**{option.name: value})
             except ValueError:  # not all combinations of values are allowed
                 continue
-            case.same(load_variant(variant.spec), variant, "load_variant(variant.spec)")
-            case.same(pickle.loads(pickle.dumps(variant)), variant, "a pickled variant")
+            case.check_equal(load_variant(variant.spec), variant, "load_variant(variant.spec)")
+            case.check_equal(pickle.loads(pickle.dumps(variant)), variant, "a pickled variant")
     try:
         definition.variant(no_such_option=1)
     except ValueError:
@@ -50,11 +50,11 @@ def check_options(case: Case) -> None:
     case.fail("an unknown option is accepted")
 
 
-def _values_of(option: Option) -> tuple[Any, ...]:
+def _values_to_try(option: Option) -> tuple[Any, ...]:
     """Return values of an option to test."""
     if isinstance(option, Choice):
         return option.values
-    return (option.least, option.default, option.most) if isinstance(option, Whole) else (option.default,)
+    return (option.minimum, option.default, option.maximum) if isinstance(option, Integer) else (option.default,)
 
 
 def check_sizes(case: Case) -> None:
@@ -63,14 +63,16 @@ def check_sizes(case: Case) -> None:
     if sizes.dtype not in definition.dtypes:
         case.fail("Sizes.dtype is not one of Definition.dtypes")
     limits = limits_of(sizes.dtype)
-    case.same(get_definition(definition.name), definition, "the game registered under this name")
-    case.same(definition.game_class.name, definition.name, "the name of the class Game")
+    case.check_equal(get_definition(definition.name), definition, "the game registered under this name")
+    case.check_equal(definition.game_class.name, definition.name, "the name of the class Game")
     if limits.players < sizes.num_players or limits.actions < sizes.num_actions:
         case.fail(f"{limits} are too small for {sizes.num_players} players and {sizes.num_actions} actions")
     if len(set(definition.seats)) < max(sizes.num_players, len(definition.seats)):
         case.fail(f"{sizes.num_players} players need seats with different names, found {definition.seats}")
     for game in case.positions():
-        case.same((game.num_players, game.num_actions), (sizes.num_players, sizes.num_actions), "players and actions")
+        case.check_equal(
+            (game.num_players, game.num_actions), (sizes.num_players, sizes.num_actions), "players and actions"
+        )
         if not 0 <= game.stage < len(definition.stages):
             case.fail(f"stage {game.stage}: expected one of 0..{len(definition.stages) - 1}")
         if not game.is_over and not 0 <= game.to_move < game.num_players:
@@ -82,7 +84,7 @@ def check_sizes(case: Case) -> None:
 
 def check_start(case: Case) -> None:
     """Check that `start` writes every byte of the state."""
-    codes = codes_of(case.variant, 1)[0]
+    codes = option_codes(case.variant, 1)[0]
     for seed in case.seeds():
         started = case.start()
         if started.is_over:
@@ -90,32 +92,32 @@ def check_start(case: Case) -> None:
         for fill in (0x55, 0xFF):
             games = np.frombuffer(bytearray([fill]) * case.variant.dtype.itemsize, case.variant.dtype)
             verbs.start(games[0], codes, make_streams(seed), 0)
-            case.same_records(games, started.records, "start keeps old contents of the state")
+            case.check_same_states(games, started.records, "start keeps old contents of the state")
 
 
 def check_seeds(case: Case) -> None:
     """Check that the start depends only on the game's random stream, and the rest of the game only on the actions."""
-    codes = codes_of(case.variant, 1)[0]
+    codes = option_codes(case.variant, 1)[0]
     for seed in case.seeds():
         streams, games = make_streams(seed, 3), np.zeros(1, case.variant.dtype)
         before = streams.copy()
         for index in (2, 0):
             verbs.start(games[0], codes, streams, index)
             alone: Game = case.variant.game_class.start(case.variant, seed + index)
-            case.same_records(games, alone.records, "two games started from the same seed differ")
-        case.same(streams[1:2], before[1:2], "start advances the stream of another game")
+            case.check_same_states(games, alone.records, "two games started from the same seed differ")
+        case.check_equal(streams[1:2], before[1:2], "start advances the stream of another game")
     for game in case.positions():
         twin = game.copy()
         if not game.is_over:
-            for action in case.legal(game)[:2].tolist():
+            for action in case.legal_actions(game)[:2].tolist():
                 one, other = game.copy(), twin.copy()
                 one.play(action)
                 other.play(action)
-                case.same_records(other.records, one.records, f"action {action} played twice differs")
+                case.check_same_states(other.records, one.records, f"action {action} played twice differs")
 
 
 def check_length(case: Case) -> None:
-    """Check that no game exceeds `Sizes.most_plies`, and that `ply` grows by at most 1 per action."""
+    """Check that no game exceeds `Sizes.max_plies`, and that `ply` grows by at most 1 per action."""
     for choose in (lambda legal: int(legal[0]), lambda legal: int(legal[-1])):
         for _ in case.play(choose):
             pass
@@ -135,21 +137,21 @@ def check_masks(case: Case) -> None:
     for game in case.positions():
         before = game.records.copy()
         for fill in (0, 7):
-            room = np.full(count + ROOM, fill, np.int8)
-            verbs.write_legal_mask(game.records[0], room[:count])
-            case.same(room[count:], np.full(ROOM, fill, np.int8), "the elements after the mask")
-            if (action := int(_first_wrong(game.records, 0, room[:count]))) >= 0:
+            buffer = np.full(count + GUARD_SIZE, fill, np.int8)
+            verbs.write_legal_mask(game.records[0], buffer[:count])
+            case.check_equal(buffer[count:], np.full(GUARD_SIZE, fill, np.int8), "the elements after the mask")
+            if (action := int(_first_mask_error(game.records, 0, buffer[:count]))) >= 0:
                 name = f"action {action} ({game.action_name(action)})"
-                case.fail(f"{name}: the mask has {room[action]}, is_legal returns {room[action] != 1}")
-        for action in (*FARTHEST, count):
+                case.fail(f"{name}: the mask has {buffer[action]}, is_legal returns {buffer[action] != 1}")
+        for action in (*OUT_OF_RANGE, count):
             if verbs.is_legal(game.records[0], action):
                 case.fail(f"is_legal allows action {action}, but there are {count} actions")
-        case.same(bool(room[:count].any()), not game.is_over, "whether an action is legal")
-        case.same_records(game.records, before, "computing the legal actions changes the game")
+        case.check_equal(bool(buffer[:count].any()), not game.is_over, "whether an action is legal")
+        case.check_same_states(game.records, before, "computing the legal actions changes the game")
 
 
 @jit
-def _first_wrong(games: Records, index: int, mask: Mask) -> int:
+def _first_mask_error(games: StateArray, index: int, mask: Mask) -> int:
     """Return the first action for which mask and `is_legal` differ, -1 if there is none."""
     for action in range(len(mask)):
         if mask[action] != int(verbs.is_legal(games[index], action)):
@@ -158,15 +160,15 @@ def _first_wrong(games: Records, index: int, mask: Mask) -> int:
 
 
 def check_illegal(case: Case) -> None:
-    """Check that illegal actions raise `ValueError` with the action, and that errors do not change the game."""
+    """Check that illegal actions raise `ValueError` that names the action, and that errors do not change the game."""
     rng = np.random.default_rng(case.seed)
     for game in case.positions():
         before = game.copy()
-        for action in some_illegal(case, game, rng):
-            refused(case, game, action, partial(game.play, action))
-            case.same_records(game.records, before.records, f"illegal action {action} changes the game")
-            case.same(game.__getstate__()[1:], before.__getstate__()[1:], f"after illegal action {action}")
-        for word in NO_INTEGERS:
+        for action in sample_illegal_actions(case, game, rng):
+            check_refused(case, game, action, partial(game.play, action))
+            case.check_same_states(game.records, before.records, f"illegal action {action} changes the game")
+            case.check_equal(game.__getstate__()[1:], before.__getstate__()[1:], f"after illegal action {action}")
+        for word in NON_INTEGERS:
             try:
                 game.play(word)
             except TypeError:
@@ -174,13 +176,13 @@ def check_illegal(case: Case) -> None:
             case.fail(f"action {word!r} is not an integer, but does not raise TypeError")
 
 
-def some_illegal(case: Case, game: Game, rng: np.random.Generator) -> list[int]:
+def sample_illegal_actions(case: Case, game: Game, rng: np.random.Generator) -> list[int]:
     """Draw up to 5 illegal actions of a position, and add integers that are not actions of the game."""
     illegal = np.flatnonzero(game.legal_mask() == 0)
-    return [*rng.permutation(illegal)[:5].tolist(), case.variant.num_actions, *FARTHEST]
+    return [*rng.permutation(illegal)[:5].tolist(), case.variant.num_actions, *OUT_OF_RANGE]
 
 
-def refused(case: Case, game: Game, action: int, play: Callable[[], Any]) -> None:
+def check_refused(case: Case, game: Game, action: int, play: Callable[[], Any]) -> None:
     """Check that `play`, which plays an illegal action, raises `ValueError` that names the action."""
     try:
         play()
@@ -201,15 +203,17 @@ def check_returns(case: Case) -> None:
         winner, scores, players = game.winner(), game.scores(), game.num_players
         if not DRAWN <= winner < players:
             case.fail(f"winner {winner} of {players} players")
-        case.same(scores.shape, (players,), "shape of the scores")
+        case.check_equal(scores.shape, (players,), "shape of the scores")
         for reward in REWARDS:
             returns = game.returns(reward)
-            case.same((returns.shape, returns.dtype), ((players,), np.dtype(np.float32)), "shape and dtype of returns")
+            case.check_equal(
+                (returns.shape, returns.dtype), ((players,), np.dtype(np.float32)), "shape and dtype of returns"
+            )
             if abs(float(returns.sum())) > 1e-5:
                 case.fail(f"returns({reward!r}) = {returns.tolist()} do not sum to zero")
             if game.is_over:
                 _check_best(case, returns, winner, f"returns({reward!r})")
-        if game.is_over and game.scored:
+        if game.is_over and game.decided_by_scores:
             _check_best(case, scores, winner, "scores()")
 
 
@@ -223,14 +227,14 @@ def _check_best(case: Case, values: npt.NDArray[Any], winner: int, what: str) ->
 
 
 def check_targets(case: Case) -> None:
-    """Check that targets, which a network may learn to predict, are seats or -1, and that every element is written."""
+    """Check that auxiliary training targets are seats or -1, and that every element of their array is written."""
     count = limits_of(case.variant.dtype).targets
     for game in case.positions():
-        one, other = (np.full(count + ROOM, fill, np.int8) for fill in (77, 99))
-        for room in (one, other):
-            verbs.write_targets(game.records[0], room[:count])
-        case.same(one[:count], other[:count], "targets written to an array with other contents")
-        case.same(one[count:], np.full(ROOM, 77, np.int8), "the elements after the targets")
+        one, other = (np.full(count + GUARD_SIZE, fill, np.int8) for fill in (77, 99))
+        for buffer in (one, other):
+            verbs.write_targets(game.records[0], buffer[:count])
+        case.check_equal(one[:count], other[:count], "targets written to an array with other contents")
+        case.check_equal(one[count:], np.full(GUARD_SIZE, 77, np.int8), "the elements after the targets")
         if count and not -1 <= one[:count].min() <= one[:count].max() < game.num_players:
             case.fail(f"targets {sorted(set(one[:count].tolist()))}: expected seats or -1")
 
@@ -245,23 +249,25 @@ def check_events(case: Case) -> None:
                 _check_event(case, game, seat, kind)
         ended = game.copy()
         ended.resign()
-        case.same(ended.event, ("resigned", game.to_move), "event of a resignation")
+        case.check_equal(ended.event, ("resigned", game.to_move), "event of a resignation")
 
 
 def _check_event(case: Case, game: Game, seat: int, kind: str) -> None:
-    ended, action = game.copy(), int(case.legal(game)[0])
+    ended, action = game.copy(), int(case.legal_actions(game)[0])
     ended.forfeit(seat, kind)
-    case.same(ended.event, (kind, seat), "event")
-    case.same((ended.is_over, len(ended.legal_actions())), (True, 0), f"{kind!r}: is_over, number of legal actions")
+    case.check_equal(ended.event, (kind, seat), "event")
+    case.check_equal(
+        (ended.is_over, len(ended.legal_actions())), (True, 0), f"{kind!r}: is_over, number of legal actions"
+    )
     if ended.winner() in (seat, DRAWN):
         case.fail(f"seat {seat} loses by {kind!r}, but the winner is {ended.winner()}")
     for reward in REWARDS:
         paid = ended.returns(reward)
         if abs(float(paid.sum())) > 1e-5 or paid.argmax() != ended.winner():
             case.fail(f"seat {seat} loses by {kind!r}: returns({reward!r}) = {paid.tolist()}")
-    for go_on in (partial(ended.forfeit, seat, kind), partial(ended.play, action)):
+    for continue_game in (partial(ended.forfeit, seat, kind), partial(ended.play, action)):
         try:
-            go_on()
+            continue_game()
         except ValueError:
             continue
         case.fail(f"the game continues after {kind!r}")
@@ -276,9 +282,11 @@ def check_symmetries(case: Case) -> None:
         return
     table = np.asarray(case.variant.definition.symmetries(case.variant.options), np.int64)
     count = case.variant.num_actions
-    case.same(table.shape[1:], (count,), "number of actions of the symmetries")
-    case.same(table[0].tolist(), list(range(count)), "the first symmetry, which must be the identity")
-    case.same(np.sort(table, axis=1).tolist(), [list(range(count))] * len(table), "sorted actions of each symmetry")
+    case.check_equal(table.shape[1:], (count,), "number of actions of the symmetries")
+    case.check_equal(table[0].tolist(), list(range(count)), "the first symmetry, which must be the identity")
+    case.check_equal(
+        np.sort(table, axis=1).tolist(), [list(range(count))] * len(table), "sorted actions of each symmetry"
+    )
     for seed in case.seeds():
         for symmetry in table:
             _check_symmetry(case, symmetry, np.random.default_rng(seed))
@@ -289,13 +297,13 @@ def _check_symmetry(case: Case, symmetry: npt.NDArray[np.int64], rng: np.random.
     game = case.start()
     image = game.start_from(case.variant, tuple(int(symmetry[action]) for action in game.drawn_actions()))
     while not game.is_over:
-        case.same(np.sort(symmetry[game.legal_actions()]), image.legal_actions(), "legal actions of the image")
-        case.same(image.to_move, game.to_move, "the seat to move in the image")
-        action = int(rng.choice(case.legal(game)))
+        case.check_equal(np.sort(symmetry[game.legal_actions()]), image.legal_actions(), "legal actions of the image")
+        case.check_equal(image.to_move, game.to_move, "the seat to move in the image")
+        action = int(rng.choice(case.legal_actions(game)))
         game.play(action)
         image.play(int(symmetry[action]))
         case.ply += 1
-        case.same((image.is_over, image.passed), (game.is_over, game.passed), "is_over and passed of the image")
-        case.same(
+        case.check_equal((image.is_over, image.passed), (game.is_over, game.passed), "is_over and passed of the image")
+        case.check_equal(
             (image.winner(), image.scores().tolist()), (game.winner(), game.scores().tolist()), "result of the image"
         )

@@ -1,4 +1,7 @@
-"""The options of Go and its entry in the registry of games."""
+"""The options of Go and its entry in the registry of games.
+
+The rules are in `rules.py`, the class for one position in `game.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,16 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from ninetka_env.core.options import Choice, Option, Whole, shortened
-from ninetka_env.core.registry import Definition, Limits, Sizes, Values, register
+from ninetka_env.core.options import Choice, Integer, Option, short_repr
+from ninetka_env.core.registry import Definition, Limits, OptionValues, Sizes, register
 from ninetka_env.games.go import choices, observation, rules, scoring
-from ninetka_env.games.go.geometry import LARGEST, SMALLEST, USUAL, action_symmetries
+from ninetka_env.games.go.geometry import DEFAULT_SIZE, MAX_SIZE, MIN_SIZE, action_symmetries
 from ninetka_env.games.go.repetition import MAX_PLIES
 from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS
-from ninetka_env.games.go.text import SEATS
+from ninetka_env.games.go.text import SEAT_NAMES
 
 HANDICAPS = (0, 2, 3, 4, 5)
-FAR_TOO_MANY = 1e6
+MAX_POINTS = 1e6
 """The largest number of points that `HalfPoints` accepts."""
 
 
@@ -28,10 +31,10 @@ class HalfPoints(Option):
     """
 
     def encode(self, value: Any) -> int:
-        """Return the number of half points."""
+        """Return the number of half points; raise `ValueError` if the value is not valid."""
         number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-        if not number or not abs(value) <= FAR_TOO_MANY or 2 * value != int(2 * value):
-            raise ValueError(f"{self.name}={shortened(value)}: expected {self.allowed}")
+        if not number or not abs(value) <= MAX_POINTS or 2 * value != int(2 * value):
+            raise ValueError(f"{self.name}={short_repr(value)}: expected {self.allowed}")
         return int(2 * value)
 
     def decode(self, code: int) -> float:
@@ -39,11 +42,11 @@ class HalfPoints(Option):
         return code / 2
 
     def parse(self, text: str) -> float:
-        """Parse a number of points."""
+        """Parse a number of points; raise `ValueError` if it is not valid."""
         try:
             return self.decode(self.encode(float(text)))
         except ValueError:
-            raise ValueError(f"{self.name}={shortened(text)}: expected {self.allowed}") from None
+            raise ValueError(f"{self.name}={short_repr(text)}: expected {self.allowed}") from None
 
     @property
     def allowed(self) -> str:
@@ -52,7 +55,7 @@ class HalfPoints(Option):
 
 
 @dataclass(frozen=True)
-class PlyLimit(Whole):
+class PlyLimit(Integer):
     """An option that is a number of plies, or None (code 0) for the default limit."""
 
     def encode(self, value: Any) -> int:
@@ -82,7 +85,7 @@ OPTIONS = (
     Choice("handicap", 0, "black stones on the board at the start, White moves first; on 9 x 9 only", HANDICAPS),
     PlyLimit("max_plies", None, "the game ends after this many plies; by default twice the number of points", 1,
              MAX_PLIES),
-    Whole("size", USUAL, "the board has size x size points", SMALLEST, LARGEST),
+    Integer("size", DEFAULT_SIZE, "the board has size x size points", MIN_SIZE, MAX_SIZE),
     Choice("allow_resign", False, "whether resigning is an action, the one after the pass", (False, True)),
     Choice("planes", "standard", "the planes of observations: see `ninetka_env.games.go.observation`", PLANE_SETS),
 )  # fmt: skip
@@ -95,8 +98,8 @@ class GoOptions(TypedDict, total=False):
     komi: float
     """Points added to White's score: a multiple of 0.5, in absolute value at most the number of points; default 7."""
     ko: str
-    """The boards that a placement must not restore: `"simple"` (the default): the board before the opponent's move;
-    `"positional"`: any earlier board; `"situational"`: any earlier board with the same player to move."""
+    """Which boards a placement must not restore. `"simple"` (the default): the board before the opponent's move.
+    `"positional"`: any earlier board. `"situational"`: any earlier board with the same player to move."""
     scoring: str
     """`"area"` (the default), `"document"` (stones, territory and captured stones) or `"territory"`."""
     handicap: int
@@ -106,23 +109,23 @@ class GoOptions(TypedDict, total=False):
     size: int
     """The board has size x size points, 2..19; default 9."""
     allow_resign: bool
-    """Whether resigning is an action, the one after the pass; default False."""
+    """Whether resigning is an action, `size * size + 1`; default False."""
     planes: str
     """`"standard"` (the default) or `"alphazero"`; see `ninetka_env.games.go.observation`."""
 
 
-def _sizes(options: Values) -> Sizes:
+def _sizes(options: OptionValues) -> Sizes:
     size = options["size"]
     points = size * size
     if abs(options["komi"]) > points:
         expected = f"a multiple of 0.5 from -{points} to {points} on a board of size {size}, such as komi=0"
         raise ValueError(f"komi={options['komi']}: expected {expected}")
-    if options["handicap"] and size != USUAL:
+    if options["handicap"] and size != DEFAULT_SIZE:
         raise ValueError(
-            f"handicap={options['handicap']}: expected 0 on a board of size {size}, handicaps are for {USUAL}"
+            f"handicap={options['handicap']}: expected 0 on a board of size {size}, handicaps are for {DEFAULT_SIZE}"
         )
     return Sizes(
-        rules.record_type(size, options["ko"] != "simple"),
+        rules.state_dtype(size, options["ko"] != "simple"),
         2,
         num_actions(options),
         (observation.PLANE_COUNTS[PLANE_SETS.index(options["planes"])], size, size),
@@ -130,7 +133,7 @@ def _sizes(options: Values) -> Sizes:
     )
 
 
-def num_actions(options: Values) -> int:
+def num_actions(options: OptionValues) -> int:
     """Return the number of actions: the points, the pass, and resigning with `allow_resign`."""
     return int(options["size"]) ** 2 + 1 + int(options["allow_resign"])
 
@@ -148,8 +151,8 @@ GO = register(
         options=OPTIONS,
         sizes=_sizes,
         dtypes={
-            rules.record_type(size, superko): _limits(size)
-            for size in range(SMALLEST, LARGEST + 1)
+            rules.state_dtype(size, superko): _limits(size)
+            for size in range(MIN_SIZE, MAX_SIZE + 1)
             for superko in (False, True)
         },
         compiled=(
@@ -158,10 +161,10 @@ GO = register(
             observation.write_observation,
             choices.write_choices, choices.random_action, choices.playout, choices.traced_playout,
         ),
-        game="ninetka_env.games.go.game:Game",
-        seats=SEATS,
+        class_path="ninetka_env.games.go.game:Game",
+        seats=SEAT_NAMES,
         score_dtype=np.float64,
-        pictures="ninetka_env.games.go.render",
+        renderer="ninetka_env.games.go.render",
         sgf=(1, "ninetka_env.games.go.sgf"),
         symmetries=lambda options: action_symmetries(options["size"], num_actions(options)),
     )

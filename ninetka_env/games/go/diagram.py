@@ -19,10 +19,10 @@ class Diagram(NamedTuple):
     cells: npt.NDArray[np.int8]
     """(size, size) cell codes, rank 1 first: the stones before the first turn shown and all stones placed since."""
     numbers: npt.NDArray[np.int16]
-    """(size, size): the turn that placed each stone, counted from 1 in the game; 0 for stones placed before `first`."""
+    """(size, size): the turn, from 1, that placed each stone; 0 for empty points and stones placed before `first`."""
     first: int
     last: int
-    """The range of turns shown, both included."""
+    """The first and the last turn shown."""
     captions: tuple[str, ...]
     """The turns that are not on the board, in order: `"31 at 23"` (turn 31 on the point of stone 23), `"12 pass"`."""
 

@@ -9,19 +9,19 @@ import numpy.typing as npt
 
 from ninetka_env.core import game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import check_count, shortened, takes_options
+from ninetka_env.core.options import check_count, short_repr, takes_options
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.stated import counted_result
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.stated_results import counted_result
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.go.definition import OPTIONS, GoOptions
-from ninetka_env.games.go.geometry import action_index, action_name, wide
-from ninetka_env.games.go.position import check_board, hand_turn, read_records, set_up
-from ninetka_env.games.go.repetition import has_superko, repeats
+from ninetka_env.games.go.geometry import action_index, action_name, i64
+from ninetka_env.games.go.position import check_board, hand_turn, make_state, set_up
+from ninetka_env.games.go.repetition import has_superko, violates_superko
 from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS, is_over, is_suicide
 from ninetka_env.games.go.scoring import write_targets
-from ninetka_env.games.go.text import SEATS, Position, read_position, write_position
+from ninetka_env.games.go.text import SEAT_NAMES, Position, read_position, write_position
 
-_COMPARED = (
+_COMPARED_FIELDS = (
     "board", "to_move", "ko_point", "captured", "plies", "passes", "resigned", "komi", "max_plies", "ko", "scoring",
     "planes", "handicap", "allow_resign",
 )  # fmt: skip
@@ -30,7 +30,7 @@ from the history: which stone is the head of a chain, the order of the empty poi
 
 
 class Game(game.Game):
-    """One position of Go, which can be played on.
+    """A game of Go: one position, which `play` advances in place.
 
     Seat 0 is Black, seat 1 White. Actions are the points `size * (rank - 1) + file`, then the pass, then, with
     `allow_resign`, resigning.
@@ -47,7 +47,7 @@ class Game(game.Game):
     name = "go"
 
     @classmethod
-    @takes_options(OPTIONS, by_name=True)
+    @takes_options(OPTIONS, keyword_only=True)
     def new(cls, **options: Unpack[GoOptions]) -> Self:
         """Start a game.
 
@@ -88,7 +88,7 @@ class Game(game.Game):
             size=len(found.board), komi=found.komi, ko=found.ko, scoring=found.scoring, max_plies=found.max_plies,
             handicap=found.handicap, planes=found.planes, allow_resign=found.allow_resign,
         )  # fmt: skip
-        return cls(read_records(variant, found))
+        return cls(make_state(variant, found))
 
     # The position
 
@@ -125,25 +125,25 @@ class Game(game.Game):
         return np.flatnonzero(points)
 
     @property
-    def scored(self) -> bool:
-        """Whether the scores decide the winner: not after a resignation, by an event or an action."""
-        return super().scored and not self.records["resigned"][0]
+    def decided_by_scores(self) -> bool:
+        """Whether the scores decide the winner. They do not if an event, or the action to resign, ended the game."""
+        return super().decided_by_scores and not self.records["resigned"][0]
 
     def result(self) -> str:
-        """Return the result as game records write it.
+        """Return the result in the notation of game records.
 
         Examples: `B+2`, `W+1.5`, `B+R` by resignation, `W+T` on time, `B+F` if White left the game, `0` for a draw,
         and `?` if the game is not over.
         """
         return counted_result(self)
 
-    # What can be done
+    # Changing the turn and the options
 
     def hand_turn(self, seat: int) -> None:
-        """Give the turn to a seat, also if the other seat is to move or the game is over; the game then continues.
+        """Give the turn to a seat, even if the other seat is to move or the game is over; the game then continues.
 
         GTP and game records may contain two turns of a seat in a row. The other seat's turn between them counts neither
-        as a pass nor as a ply. The simple ko rule and earlier passes have no effect any more.
+        as a pass nor as a ply. Earlier passes and a point forbidden by simple ko have no effect any more.
         """
         seat = check_count("seat", seat, 0, 1)
         if seat != self.to_move or self.is_over:
@@ -152,7 +152,7 @@ class Game(game.Game):
             hand_turn(self.records, 0, seat)
 
     def with_options(self, **options: Unpack[GoOptions]) -> Self:
-        """Return this position with other options; it is over if it has reached a new limit of plies.
+        """Return a copy of this position with other options; the copy is over if it has reached a new limit of plies.
 
         Args:
             **options: any options except `ko`, `size` and `handicap`, which are fixed at the start of a game.
@@ -165,7 +165,7 @@ class Game(game.Game):
         variant, game = self.definition().variant(**{"size": self.size, "komi": self.komi, **options}), self.copy()
         for one, code in zip(OPTIONS, variant.codes, strict=True):
             if one.name in options:
-                game.records[one.name] = variant.sizes.most_plies if one.name == "max_plies" else code
+                game.records[one.name] = variant.sizes.max_plies if one.name == "max_plies" else code
         return game
 
     # The options
@@ -230,13 +230,13 @@ class Game(game.Game):
     def describe_illegal(self, action: int) -> str:
         """Return a message that says why an action is illegal: range, game over, occupied, suicide, ko or superko."""
         if not 0 <= action < self.num_actions:
-            return f"action {shortened(action)} is illegal: expected 0..{self.num_actions - 1}"
+            return f"action {short_repr(action)} is illegal: expected 0..{self.num_actions - 1}"
         what = f"action {action} ({self.action_name(action)}) is illegal"
         if self.is_over:
             return f"{what}: the game is over"
-        return f"{what} for {SEATS[self.to_move]} at ply {self.ply}: {self._reason(action)}"
+        return f"{what} for {SEAT_NAMES[self.to_move]} at ply {self.ply}: {self._illegal_reason(action)}"
 
-    def _reason(self, point: int) -> str:
+    def _illegal_reason(self, point: int) -> str:
         """Return the reason why the seat to move may not place a stone on a point."""
         if self.board.flat[point]:
             return "the point is occupied"
@@ -258,15 +258,15 @@ class Game(game.Game):
         return write_position(position)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the positions, their options and events."""
+        """Return whether `other` is a game of Go with the same position, options and event."""
         return isinstance(other, Game) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        """Return the hash of the current position; it changes when the game is played on."""
+        """Return the hash of the current position; it changes when an action is played."""
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        return self.event, *(self.records[name].tobytes() for name in _COMPARED)
+        return self.event, *(self.records[name].tobytes() for name in _COMPARED_FIELDS)
 
     @classmethod
     def start(cls, variant: Variant, seed: int | None = None) -> Self:
@@ -274,25 +274,25 @@ class Game(game.Game):
         return super().start(variant, 0 if seed is None else seed)
 
 
-# Functions to call from Python, as in `ninetka_env.core.game`
+# Compiled functions that the methods above call
 
 
 @jit
-def _write_owners(games: Records, index: int, owners: npt.NDArray[np.int8]) -> None:
+def _write_owners(games: StateArray, index: int, owners: npt.NDArray[np.int8]) -> None:
     write_targets(games[index], owners)
 
 
 @jit
-def _is_suicide(games: Records, index: int, point: int) -> bool:
+def _is_suicide(games: StateArray, index: int, point: int) -> bool:
     return is_suicide(games[index], point)
 
 
 @jit
-def _write_ko_points(games: Records, index: int, points: npt.NDArray[np.bool_]) -> None:
+def _write_ko_points(games: StateArray, index: int, points: npt.NDArray[np.bool_]) -> None:
     game = games[index]
     if is_over(game):
         return
     for place in range(game.num_empty):
-        point = wide(game.empty[place])
+        point = i64(game.empty[place])
         if not is_suicide(game, point):
-            points[point] = point == game.ko_point or (has_superko(game) and repeats(game, point))
+            points[point] = point == game.ko_point or (has_superko(game) and violates_superko(game, point))

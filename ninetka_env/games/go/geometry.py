@@ -9,7 +9,10 @@ Point numbers are `size * (rank - 1) + file`, with files and ranks as Black sees
     1    0  1  2  3  4  5  6  7  8    In tables, the number `size * size` means off the board.
          A  B  C  D  E  F  G  H  J
 
-The tables of points contain the boards of all sizes, the smallest first. `first_row` returns the first row of a board.
+The tables of points contain the boards of all sizes, the smallest first. `table_offset` returns the first row of a
+board.
+
+Next, read `rules.py`.
 """
 
 from __future__ import annotations
@@ -21,11 +24,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import frozen, inner, jit
+from ninetka_env.core.jit import jit, jit_internal, readonly_array
 
-SMALLEST, LARGEST = 2, 19
+MIN_SIZE, MAX_SIZE = 2, 19
 """The range of board sizes."""
-USUAL = 9
+DEFAULT_SIZE = 9
 """The default size."""
 
 EMPTY, BLACK, WHITE, WALL = 0, 1, 2, 3
@@ -33,19 +36,19 @@ EMPTY, BLACK, WHITE, WALL = 0, 1, 2, 3
 
 FILE_NAMES = "ABCDEFGHJKLMNOPQRST"
 
-_SIZES = range(SMALLEST, LARGEST + 1)
+_SIZES = range(MIN_SIZE, MAX_SIZE + 1)
 
 
-@inner
-def wide(number: Any) -> int:
+@jit_internal
+def i64(number: Any) -> int:
     """Convert a number of any integer type to int64, because numba compiles a function for each argument type."""
     return np.int64(number)  # type: ignore[return-value]  # in numba, int(..) does not change the type
 
 
-@jit(counted=False)
-def first_row(points: int) -> int:
+@jit(refcount=False)
+def table_offset(points: int) -> int:
     """Return the first row of the board with this number of points in the tables of points."""
-    size = int(np.sqrt(points))  # the compiler knows the result
+    size = int(np.sqrt(points))  # evaluated by the compiler
     return (size - 1) * size * (2 * size - 1) // 6 - 1
 
 
@@ -60,17 +63,19 @@ def _around(size: int, steps: tuple[tuple[int, int], ...]) -> npt.NDArray[np.int
     return np.array(rows, np.int16).T
 
 
-NEIGHBOURS = frozen(np.vstack([_around(n, ((-1, 0), (0, -1), (0, 1), (1, 0))) for n in _SIZES]), np.uint16)
+NEIGHBOURS = readonly_array(np.vstack([_around(n, ((-1, 0), (0, -1), (0, 1), (1, 0))) for n in _SIZES]), np.uint16)
 """(2469, 4) uint16: the points below, to the left, to the right and above; `size**2` if off the board."""
-DIAGONALS = frozen(np.vstack([_around(n, ((-1, -1), (-1, 1), (1, -1), (1, 1))) for n in _SIZES]), np.uint16)
-"""(2469, 4) uint16: the same for the diagonal neighbours."""
+DIAGONALS = readonly_array(np.vstack([_around(n, ((-1, -1), (-1, 1), (1, -1), (1, 1))) for n in _SIZES]), np.uint16)
+"""(2469, 4) uint16: the points below left, below right, above left and above right; `size**2` if off the board."""
 _PADDING = np.zeros(32, np.bool_)
-NOT_LEFT = frozen(np.hstack([*(np.tile(np.arange(n) > 0, n) for n in _SIZES), _PADDING]) * 255, np.uint8)
-NOT_RIGHT = frozen(np.hstack([*(np.tile(np.arange(n) < n - 1, n) for n in _SIZES), _PADDING]) * 255, np.uint8)
-"""(2501,) uint8: 0 on the first (`NOT_LEFT`) or the last file (`NOT_RIGHT`), else 255; padded by one vector register,
-32 bytes."""
+NOT_FIRST_FILE = readonly_array(np.hstack([*(np.tile(np.arange(n) > 0, n) for n in _SIZES), _PADDING]) * 255, np.uint8)
+NOT_LAST_FILE = readonly_array(
+    np.hstack([*(np.tile(np.arange(n) < n - 1, n) for n in _SIZES), _PADDING]) * 255, np.uint8
+)
+"""(2501,) uint8: 0 on the first (`NOT_FIRST_FILE`) or the last file (`NOT_LAST_FILE`), else 255; padded by one vector
+register, 32 bytes."""
 
-HANDICAP_POINTS = frozen([20, 60, 56, 24, 40], np.int16)
+HANDICAP_POINTS = readonly_array([20, 60, 56, 24, 40], np.int16)
 """(5,) int16: the handicap points on 9 x 9, C3 G7 C7 G3 E5, in the order of `fixed_handicap` in the Go Text Protocol,
 version 2."""
 
@@ -88,17 +93,20 @@ def symmetries(size: int) -> npt.NDArray[np.int16]:
         rank = size - 1 - rank if k & 2 else rank
         file = size - 1 - file if k & 1 else file
         rows.append(size * rank + file)
-    return frozen(rows, np.int16)
+    return readonly_array(rows, np.int16)
 
 
 def action_symmetries(size: int, num_actions: int) -> npt.NDArray[np.int64]:
     """Return the image of each action under the 8 symmetries, (8, num_actions) int64; pass and resign do not change."""
     others = np.tile(np.arange(size * size, num_actions), (8, 1))
-    return frozen(np.hstack([symmetries(size), others]), np.int64)
+    return readonly_array(np.hstack([symmetries(size), others]), np.int64)
 
 
 def star_points(size: int) -> list[int]:
-    """Return the star points (hoshi): on the third or fourth line from the edge, and the centre."""
+    """Return the star points (hoshi), ascending: on the third or fourth line from the edge, and the centre.
+
+    Boards of even size have no centre. Boards smaller than 7 x 7 have no star points but the centre.
+    """
     if size < 7:
         return [size * size // 2] if size % 2 else []
     near = 3 if size >= 13 else 2
@@ -133,7 +141,7 @@ def action_name(action: int, size: int) -> str:
 
 
 def action_index(name: str, size: int) -> int:
-    """Return the action with a name of `action_name`; case does not matter.
+    """Return the action with a name that `action_name` returns; case does not matter.
 
     Raises:
         ValueError: as in `point_index`.

@@ -1,5 +1,8 @@
 """Observations of Go: two sets of planes, and the compiled functions that write them.
 
+Start reading at `STANDARD`, the table of planes, and `write_observation`. The network of Go reads these planes, too:
+see `ninetka_agents.go.network`.
+
 Planes are size x size int8 arrays of 0 and 1, rank 1 first: index `[plane, rank - 1, file]`. The viewer is the seat
 that observes; "own" stones are the viewer's, "other" stones the opponent's.
 """
@@ -11,16 +14,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import inner, jit
-from ninetka_env.core.verbs import Record
-from ninetka_env.games.go.geometry import NEIGHBOURS, first_row, wide
-from ninetka_env.games.go.repetition import has_superko, repeats
+from ninetka_env.core.jit import jit, jit_internal
+from ninetka_env.core.verbs import State
+from ninetka_env.games.go.geometry import NEIGHBOURS, i64, table_offset
+from ninetka_env.games.go.repetition import has_superko, violates_superko
 from ninetka_env.games.go.rules import is_over, is_suicide
 from ninetka_env.games.go.scoring import points_of
 from ninetka_env.games.go.scratch import Bytes, scratch
 
 
-class Planes(NamedTuple):
+class PlaneGroup(NamedTuple):
     """A row in the table of planes: the planes `first .. first + number - 1` and their meaning."""
 
     name: str
@@ -30,31 +33,31 @@ class Planes(NamedTuple):
 
 
 STANDARD = (
-    Planes("stones", 0, 2, "own stones, the opponent's stones"),
-    Planes("own_liberties", 2, 3, "own chains with 1, 2, 3 or more liberties"),
-    Planes("other_liberties", 5, 3, "the opponent's chains with 1, 2, 3 or more liberties"),
-    Planes("ko", 8, 1, "points that only the ko rule forbids to the viewer, if the viewer is to move"),
-    Planes("last", 9, 2, "the points of the last turn and of the turn before; none for a pass"),
-    Planes("passed", 11, 1, "the last turn was a pass (filled plane)"),
-    Planes("black", 12, 1, "the viewer is Black (filled plane)"),
-    Planes("to_move", 13, 1, "the viewer is to move, and the game is not over (filled plane)"),
-    Planes("late", 14, 1, "at most 16 plies are left before the limit (filled plane)"),
-    Planes("ahead", 15, 1, "the viewer has the higher score, komi included (filled plane)"),
+    PlaneGroup("stones", 0, 2, "own stones, the opponent's stones"),
+    PlaneGroup("own_liberties", 2, 3, "own chains with 1, 2, 3 or more liberties"),
+    PlaneGroup("other_liberties", 5, 3, "the opponent's chains with 1, 2, 3 or more liberties"),
+    PlaneGroup("ko", 8, 1, "points that only the ko rule forbids to the viewer, if the viewer is to move"),
+    PlaneGroup("last", 9, 2, "the points of the last turn and of the turn before; none for a pass"),
+    PlaneGroup("passed", 11, 1, "the last turn was a pass (filled plane)"),
+    PlaneGroup("black", 12, 1, "the viewer is Black (filled plane)"),
+    PlaneGroup("to_move", 13, 1, "the viewer is to move, and the game is not over (filled plane)"),
+    PlaneGroup("late", 14, 1, "at most 16 plies are left before the limit (filled plane)"),
+    PlaneGroup("ahead", 15, 1, "the viewer has the higher score, komi included (filled plane)"),
 )
 """The table of the planes `"standard"`, in order."""
 
 ALPHAZERO = (
-    Planes("own", 0, 8, "own stones now, and 1 to 7 turns ago"),
-    Planes("other", 8, 8, "the opponent's stones now, and 1 to 7 turns ago"),
-    Planes("black_to_move", 16, 1, "Black is to move (filled plane)"),
+    PlaneGroup("own", 0, 8, "own stones now, and 1 to 7 turns ago"),
+    PlaneGroup("other", 8, 8, "the opponent's stones now, and 1 to 7 turns ago"),
+    PlaneGroup("black_to_move", 16, 1, "Black is to move (filled plane)"),
 )
-"""The table of the planes `"alphazero"`: those of D. Silver et al., "Mastering the game of Go without human knowledge",
-Nature 550, 2017, at the size of the board. Boards before the first turn are empty."""
+"""The table of the planes `"alphazero"`. The planes are from D. Silver et al., "Mastering the game of Go without human
+knowledge", Nature 550, 2017, with the size of the board. Boards before the first turn are empty."""
 
 PLANE_COUNTS = tuple(table[-1].first + table[-1].number for table in (STANDARD, ALPHAZERO))
 """The number of planes in each set of `rules.PLANE_SETS`."""
 
-LATE_PLIES = 16
+LATE_PLIES = 16  # the plane "late" is filled if at most this many plies are left
 
 # np.int64, because numba would compile a called function again for each plain int constant.
 _STONES, _OWN, _OTHER, _KO, _LAST, _PASSED, _BLACK, _TO_MOVE, _LATE, _AHEAD = (
@@ -65,8 +68,8 @@ _HISTORY, _BLACK_TO_MOVE = 7, np.int64(ALPHAZERO[-1].first)
 Tensor = npt.NDArray[np.int8]
 
 
-@jit(counted=False)
-def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
+@jit(refcount=False)
+def write_observation(game: State, viewer: int, planes: Tensor) -> None:
     """Write the planes of the game's option `planes`, as seen by seat `viewer`, into `planes`, (C * points,) int8."""
     if game.planes:
         _write_alphazero(game, viewer, planes)
@@ -74,18 +77,18 @@ def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
         _write_standard(game, viewer, planes)
 
 
-@inner
-def _write_alphazero(game: Record, viewer: int, planes: Tensor) -> None:
+@jit_internal
+def _write_alphazero(game: State, viewer: int, planes: Tensor) -> None:
     for seat in range(2):
         colour, first = seat + 1, (_HISTORY + 1) * (seat != viewer)
         _write_stones(game, colour, planes, first)
         for ago in range(_HISTORY):
-            _write_trail(game, colour, ago, planes, first + 1 + ago)
+            _write_earlier_stones(game, colour, ago, planes, first + 1 + ago)
     _fill(game, planes, _BLACK_TO_MOVE, game.to_move == 0)
 
 
-@inner
-def _write_standard(game: Record, viewer: int, planes: Tensor) -> None:
+@jit_internal
+def _write_standard(game: State, viewer: int, planes: Tensor) -> None:
     own, on = viewer + 1, not is_over(game)
     _write_stones(game, own, planes, _STONES)
     _write_stones(game, 3 - own, planes, _STONES + 1)
@@ -99,11 +102,11 @@ def _write_standard(game: Record, viewer: int, planes: Tensor) -> None:
     _fill(game, planes, _BLACK, viewer == 0)
     _fill(game, planes, _TO_MOVE, on and viewer == game.to_move)
     _fill(game, planes, _LATE, game.max_plies - game.plies <= LATE_PLIES)
-    _fill(game, planes, _AHEAD, _leads(game, viewer))
+    _fill(game, planes, _AHEAD, _is_ahead(game, viewer))
 
 
-@inner
-def _write_stones(game: Record, colour: int, planes: Tensor, plane: int) -> None:
+@jit_internal
+def _write_stones(game: State, colour: int, planes: Tensor, plane: int) -> None:
     """Mark the stones of a colour. The loop is vectorised because it compares int8 with int8."""
     points, cell = len(game.empty), np.int8(colour)
     target = planes[plane * points : (plane + 1) * points]
@@ -111,25 +114,25 @@ def _write_stones(game: Record, colour: int, planes: Tensor, plane: int) -> None
         target[point] = game.board[point] == cell
 
 
-@inner
-def _write_trail(game: Record, colour: int, ago: int, planes: Tensor, plane: int) -> None:
+@jit_internal
+def _write_earlier_stones(game: State, colour: int, ago: int, planes: Tensor, plane: int) -> None:
     """Mark the stones of a colour `ago + 1` turns ago."""
     points, mask, cell = len(game.empty), np.uint16(3 << 2 * ago), np.uint16(colour << 2 * ago)
     target = planes[plane * points : (plane + 1) * points]
     for point in range(points):
-        target[point] = np.uint16(game.trail[point] & mask) == cell
+        target[point] = np.uint16(game.board_history[point] & mask) == cell
 
 
-@inner
-def _fill(game: Record, planes: Tensor, plane: int, value: bool) -> None:
+@jit_internal
+def _fill(game: State, planes: Tensor, plane: int, value: bool) -> None:
     points, number = len(game.empty), np.int8(value)
     target = planes[plane * points : (plane + 1) * points]
     for point in range(points):
         target[point] = number
 
 
-@inner
-def _write_liberties(game: Record, own: int, planes: Tensor) -> None:
+@jit_internal
+def _write_liberties(game: State, own: int, planes: Tensor) -> None:
     """Mark the stones of each chain in the plane of its number of liberties."""
     points, counts, kinds = len(game.empty), scratch(), scratch()
     _count_liberties(game, counts)
@@ -140,8 +143,8 @@ def _write_liberties(game: Record, own: int, planes: Tensor) -> None:
         _write_kind(points, kinds, (3 - own) << 2 | count, planes, _OTHER + count - 1)
 
 
-@inner
-def _count_liberties(game: Record, counts: Bytes) -> None:
+@jit_internal
+def _count_liberties(game: State, counts: Bytes) -> None:
     """Write the number of liberties of each chain, at most 3, at the index of its head.
 
     The loop is branch-free, because random data would defeat branch prediction. Each of the four directions has its own
@@ -149,11 +152,11 @@ def _count_liberties(game: Record, counts: Bytes) -> None:
     2 k + 2 liberties.
     """
     points = len(game.empty)
-    first, below, left, right, above = first_row(points), scratch(), scratch(), scratch(), scratch()
+    first, below, left, right, above = table_offset(points), scratch(), scratch(), scratch(), scratch()
     for point in range(points + 1):
         below[point] = left[point] = right[point] = above[point] = 0
     for place in range(game.num_empty):
-        row = first + wide(game.empty[place])
+        row = first + i64(game.empty[place])
         a, b = game.chain[NEIGHBOURS[row, 0]], game.chain[NEIGHBOURS[row, 1]]
         c, d = game.chain[NEIGHBOURS[row, 2]], game.chain[NEIGHBOURS[row, 3]]
         below[a] += 1
@@ -165,28 +168,28 @@ def _count_liberties(game: Record, counts: Bytes) -> None:
     counts[points] = 0
 
 
-@jit(inline=True, counted=False)
+@jit(inline=True, refcount=False)
 def _write_kind(points: int, kinds: Bytes, kind: int, planes: Tensor, plane: int) -> None:
-    """Mark the points of a kind. Merged into the caller, because the loop is vectorised only for a known board size."""
+    """Mark the points where `kinds` is `kind`. Inlined, because the loop is vectorised only for a known board size."""
     target, wanted = planes[plane * points : (plane + 1) * points], np.uint8(kind)
     for point in range(points):
         target[point] = kinds[point] == wanted
 
 
-@inner
-def _write_ko(game: Record, planes: Tensor) -> None:
+@jit_internal
+def _write_ko(game: State, planes: Tensor) -> None:
     points = len(game.empty)
     if game.ko_point >= 0:
         planes[_KO * points + game.ko_point] = 1
     if has_superko(game):
         for place in range(game.num_empty):
-            point = wide(game.empty[place])
-            if not is_suicide(game, point) and repeats(game, point):
+            point = i64(game.empty[place])
+            if not is_suicide(game, point) and violates_superko(game, point):
                 planes[_KO * points + point] = 1
 
 
-@inner
-def _write_last(game: Record, planes: Tensor) -> None:
+@jit_internal
+def _write_last(game: State, planes: Tensor) -> None:
     points = len(game.empty)
     if game.last >= 0:
         planes[_LAST * points + game.last] = 1
@@ -194,9 +197,9 @@ def _write_last(game: Record, planes: Tensor) -> None:
         planes[(_LAST + 1) * points + game.before_last] = 1
 
 
-@inner
-def _leads(game: Record, viewer: int) -> bool:
-    """Return whether the viewer has more points, whether or not a seat has resigned."""
+@jit_internal
+def _is_ahead(game: State, viewer: int) -> bool:
+    """Return whether the viewer has more points, komi included. Resignations are ignored."""
     black, white = points_of(game)
     lead = 2 * black - 2 * white - game.komi
     return lead > 0 if viewer == 0 else lead < 0

@@ -1,5 +1,7 @@
 """RGB pictures of Go: positions, ownership of points, numbered diagrams.
 
+Start reading at `render_rgb`.
+
 The background is drawn once for each size and cached. pygame is imported only when a function draws. `render` has text
 and SVG.
 """
@@ -13,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.drawing import Canvas, Colour, lens, mix, pixels_of, shaded, stone_sprite
-from ninetka_env.core.game import result_of
+from ninetka_env.core.drawing import Canvas, Colour, mix, pixels_of, shaded_lens, sprite_coordinates, stone_sprite
+from ninetka_env.core.game import winner_text
 from ninetka_env.core.record import GameRecord
 from ninetka_env.games.go.diagram import make_diagram
 from ninetka_env.games.go.game import Game
 from ninetka_env.games.go.geometry import FILE_NAMES, star_points
-from ninetka_env.games.go.text import SEATS
+from ninetka_env.games.go.text import SEAT_NAMES
 
 STONE_COLOURS: tuple[Colour, ...] = ((52, 50, 54), (238, 235, 228))
 """RGB of the stones, by seat."""
@@ -112,7 +114,7 @@ class _Board(Canvas):
             self.sprite(sprite, *self.place(point))
 
     def ownership(self, values: npt.NDArray[np.float64]) -> None:
-        """Draw a square in the colour of its owner on each point; its area is proportional to the certainty."""
+        """Draw a square on each point, in the colour of its owner and with an area proportional to `abs(value)`."""
         for point, value in enumerate(values.ravel().tolist()):
             if abs(value) > 0.05:
                 (x, y), side = self.place(point), 0.5 * self.step * abs(value) ** 0.5
@@ -140,7 +142,7 @@ class _Board(Canvas):
 
 @functools.lru_cache(maxsize=16)
 def _stone_sprite(seat: int, diameter: int) -> Any:
-    return stone_sprite(shaded(STONE_COLOURS[seat], *lens(diameter)), diameter)
+    return stone_sprite(shaded_lens(STONE_COLOURS[seat], *sprite_coordinates(diameter)), diameter)
 
 
 @functools.lru_cache(maxsize=4)
@@ -150,7 +152,7 @@ def _background(height: int, size: int) -> Any:
     board.surface.fill(_PAGE)
     board.box(0.22, 0.28, 10.6, 10.6, mix(_PAGE, (0, 0, 0), 0.2), 0.2)
     board.box(0.2, 0.2, 10.6, 10.6, _WOOD, 0.2)
-    board.grain(_WOOD)
+    board.add_wood_grain(_WOOD)
     low, high = _MARGIN, 11 - _MARGIN
     for line in range(size):
         x, y = board.place(line * size + line)
@@ -172,7 +174,7 @@ def _draw_panel(board: _Board, game: Game) -> None:
     board.text(headline(game), left, 1.75, 0.42, _TEXT if game.is_over else _FAINT)
     active = game.winner() if game.is_over else game.to_move
     captured, scores = game.captured().tolist(), game.scores().tolist()
-    for seat, name in enumerate(SEATS):
+    for seat, name in enumerate(SEAT_NAMES):
         top, tint = 2.5 + 1.6 * seat, mix(_CARD, _WOOD, 0.45)
         board.box(left + 0.03, top + 0.05, width, 1.4, mix(_PAGE, (0, 0, 0), 0.1), 0.18)
         board.box(left, top, width, 1.4, tint if seat == active else _CARD, 0.18)
@@ -193,16 +195,16 @@ def _draw_panel(board: _Board, game: Game) -> None:
 def headline(game: Game) -> str:
     """Return the ply and the player to move, or the result of a finished game."""
     if not game.is_over:
-        return f"ply {game.ply}, {SEATS[game.to_move]} to move"
+        return f"ply {game.ply}, {SEAT_NAMES[game.to_move]} to move"
     result = game.result()
-    return "drawn (jigo)" if result == "0" else f"{result_of(game)}, {result}"
+    return "drawn (jigo)" if result == "0" else f"{winner_text(game)}, {result}"
 
 
 def last_turn(game: Game) -> str:
     """Return a description of the last turn or event, `""` before the first turn."""
     last = int(game.records["last"][0])
     if game.event is not None:
-        return f"{SEATS[game.event.seat]}: {game.event.kind}"
+        return f"{SEAT_NAMES[game.event.seat]}: {game.event.kind}"
     if game.passes:
-        return f"{SEATS[1 - game.to_move]} passed"
-    return f"{SEATS[1 - game.to_move]} at {game.action_name(last)}" if last >= 0 else ""
+        return f"{SEAT_NAMES[1 - game.to_move]} passed"
+    return f"{SEAT_NAMES[1 - game.to_move]} at {game.action_name(last)}" if last >= 0 else ""

@@ -1,4 +1,7 @@
-"""Make states of Go from a board or from the text of a position (`text`)."""
+"""Make states of Go from a board or from the text of a position (`text`).
+
+`Game.from_board` and `Game.from_text` in `game.py` call `set_up` and `make_state`.
+"""
 
 from __future__ import annotations
 
@@ -6,39 +9,39 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.batch import new_games
-from ninetka_env.core.chance import make_streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count
+from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.verbs import Records
-from ninetka_env.games.go.geometry import LARGEST, NEIGHBOURS, SMALLEST, WALL, first_row, point_name, wide
-from ninetka_env.games.go.repetition import forget_boards, has_superko, hash_of, see
-from ninetka_env.games.go.rules import NOBODY, put
+from ninetka_env.core.verbs import StateArray
+from ninetka_env.games.go.geometry import MAX_SIZE, MIN_SIZE, NEIGHBOURS, WALL, i64, point_name, table_offset
+from ninetka_env.games.go.repetition import add_board, clear_boards, has_superko, hash_of
+from ninetka_env.games.go.rules import NO_POINT, add_stone
 from ninetka_env.games.go.text import Position
 
 
 def check_board(board: npt.ArrayLike) -> npt.NDArray[np.int8]:
-    """Return a square array of cell codes (0 empty, 1 black, 2 white), rank 1 first, as int8.
+    """Check a (size, size) board of cell codes (0 empty, 1 black, 2 white), rank 1 first, and return it as int8.
 
     Raises:
         ValueError: if the shape or a code is not valid.
     """
     cells = np.asarray(board)
-    if cells.ndim != 2 or cells.shape[0] != cells.shape[1] or not SMALLEST <= len(cells) <= LARGEST:
-        raise ValueError(f"board: expected shape (size, size), size {SMALLEST} to {LARGEST}, got {cells.shape}")
+    if cells.ndim != 2 or cells.shape[0] != cells.shape[1] or not MIN_SIZE <= len(cells) <= MAX_SIZE:
+        raise ValueError(f"board: expected shape (size, size), size {MIN_SIZE} to {MAX_SIZE}, got {cells.shape}")
     if cells.dtype.kind not in "iu" or not np.isin(cells, (0, 1, 2)).all():
         raise ValueError("board: expected the integers 0 (empty), 1 (black) and 2 (white)")
     return np.ascontiguousarray(cells, np.int8)
 
 
-def set_up(variant: Variant, board: npt.NDArray[np.int8], to_move: int) -> Records:
-    """Return the (1,) state of a game of a variant that starts from a board.
+def set_up(variant: Variant, board: npt.NDArray[np.int8], to_move: int) -> StateArray:
+    """Return a (1,) state array: the start of a game of `variant` from `board`, (size, size) cell codes.
 
     Raises:
         ValueError: if a chain has no liberty; the message names one of its points.
     """
-    games = new_games(variant.replaced(handicap=0), make_streams(0))
-    _put_all(games, board.reshape(-1), check_count("to_move", to_move, 0, 1))
+    games = new_games(variant.replace_options(handicap=0), make_streams(0))
+    _add_stones(games, board.reshape(-1), check_count("to_move", to_move, 0, 1))
     game = games[0]
     for point in np.flatnonzero(board.reshape(-1)):
         if game["liberties"][game["chain"][point]] == 0:
@@ -46,11 +49,11 @@ def set_up(variant: Variant, board: npt.NDArray[np.int8], to_move: int) -> Recor
     return games
 
 
-def read_records(variant: Variant, found: Position) -> Records:
-    """Return the (1,) state of a parsed position.
+def make_state(variant: Variant, found: Position) -> StateArray:
+    """Return a (1,) state array of a position that was read from text.
 
     Raises:
-        ValueError: if the ply, the passes or the ko point cannot occur in a game.
+        ValueError: if the ply, the passes or the ko point are impossible, or a chain has no liberty.
     """
     games = set_up(variant, found.board, found.to_move)
     most = int(games["max_plies"][0])
@@ -67,11 +70,11 @@ def read_records(variant: Variant, found: Position) -> Records:
     return games
 
 
-def _may_be_ko(games: Records, point: int) -> bool:
-    """Return whether a lone stone of the seat to move on a point would capture exactly one lone stone."""
+def _may_be_ko(games: StateArray, point: int) -> bool:
+    """Return whether a stone of the seat to move on a point would stay a single stone and capture exactly one stone."""
     game = games[0]
     points, other = len(game["empty"]), 2 - int(game["to_move"])
-    around = [int(one) for one in NEIGHBOURS[first_row(points) + point]]
+    around = [int(one) for one in NEIGHBOURS[table_offset(points) + point]]
     if game["board"][point] or any(game["board"][one] not in (other, WALL) for one in around):
         return False
     heads = {int(game["chain"][one]) for one in around if one < points}
@@ -80,34 +83,34 @@ def _may_be_ko(games: Records, point: int) -> bool:
 
 
 @jit
-def _put_all(games: Records, board: npt.NDArray[np.int8], to_move: int) -> None:
-    """Put the stones of a board of cell codes on the empty board of the first game, and make it the start position."""
+def _add_stones(games: StateArray, board: npt.NDArray[np.int8], to_move: int) -> None:
+    """Put the stones of `board`, (points,) cell codes, on the empty board of `games[0]` as its start position."""
     game = games[0]
     for point in range(len(board)):
         if board[point]:
-            put(game, point, wide(board[point]))
+            add_stone(game, point, i64(board[point]))
     game.to_move = to_move
     if has_superko(game):
-        forget_boards(game)
-        see(game, hash_of(game))
+        clear_boards(game)
+        add_board(game, hash_of(game))
 
 
 @jit
-def hand_turn(games: Records, index: int, seat: int) -> None:
-    """Give the turn to a seat without playing one; see `Game.hand_turn`.
+def hand_turn(games: StateArray, index: int, seat: int) -> None:
+    """Give the turn to a seat without playing an action; see `Game.hand_turn`.
 
-    For superko, the current board is now one with `seat` to move. A game at its limit of plies restarts its count of
-    plies and forgets its earlier boards, because a state has space for one board per ply.
+    For superko, the current board is stored again, with `seat` to move. At the limit of plies, the count of plies
+    restarts at 0 and the earlier boards are removed, because a state has space for one board per ply.
     """
     game = games[index]
     if game.to_move != seat:
-        game.ko_point = NOBODY
+        game.ko_point = NO_POINT
     game.to_move = seat
     game.passes = game.resigned = 0
-    begins_anew = game.plies >= game.max_plies
-    if begins_anew:
+    restarts_count = game.plies >= game.max_plies
+    if restarts_count:
         game.plies = 0
-        forget_boards(game)
+        clear_boards(game)
     if has_superko(game):
-        game.num_seen -= int(not begins_anew)
-        see(game, hash_of(game))
+        game.num_board_hashes -= int(not restarts_count)
+        add_board(game, hash_of(game))

@@ -1,14 +1,17 @@
-"""Render positions of Go: text for a terminal, SVG for web pages; RGB pictures come from `picture`."""
+"""Render positions of Go: text for a terminal, SVG for web pages; RGB pictures come from `picture`.
+
+`ninetka_env.api.rendering` calls these functions for the environments.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ninetka_env.core.drawing import paint
+from ninetka_env.core.drawing import ansi_text
 from ninetka_env.games.go.game import Game
 from ninetka_env.games.go.geometry import FILE_NAMES, star_points
 from ninetka_env.games.go.picture import STONE_COLOURS, headline, last_turn, render_diagram, render_rgb
-from ninetka_env.games.go.text import SEATS
+from ninetka_env.games.go.text import SEAT_NAMES
 
 __all__ = ["SVG_STYLE", "render_ansi", "render_diagram", "render_rgb", "render_svg"]
 
@@ -30,7 +33,7 @@ def render_ansi(game: Game, color: bool = True) -> str:
     side = ["", f"Go  {headline(game)}", ""]
     captured, scores = game.captured().tolist(), game.scores().tolist()
     active = game.winner() if game.is_over else game.to_move
-    for seat, name in enumerate(SEATS):
+    for seat, name in enumerate(SEAT_NAMES):
         arrow = "▶" if seat == active else " "
         side.append(f"{arrow} {_MARKS[seat]} {name}  {scores[seat]:g}   took {captured[seat]}")
     side += ["", last_turn(game)]
@@ -40,7 +43,7 @@ def render_ansi(game: Game, color: bool = True) -> str:
 
 
 def _ansi_ranks(game: Game, color: bool) -> list[str]:
-    """Return the ranks from the highest down."""
+    """Return the ranks as lines of text, the highest rank first."""
     size, last, kos = game.size, int(game.records["last"][0]), set(game.ko_points().tolist())
     stars, lines = set(star_points(size)), []
     for rank in range(size - 1, -1, -1):
@@ -51,7 +54,7 @@ def _ansi_ranks(game: Game, color: bool) -> list[str]:
             sign = _MARKS[code - 1] if code else "x" if point in kos else "+" if point in stars else "·"
             ink = _INK if not code else (0, 0, 0) if code == 1 else _LIGHT
             left, right = "[]" if point == last else "  "
-            words.append(paint(f"{left}{'●' if color and code else sign}{right}", ink, _WOOD, color))
+            words.append(ansi_text(f"{left}{'●' if color and code else sign}{right}", ink, _WOOD, color))
         lines.append(f"{rank + 1:3} {''.join(words)}")
     return lines
 
@@ -65,7 +68,7 @@ SVG_STYLE = (
 
 
 def render_svg(game: Game) -> str:
-    """Return a position as an `<svg>` element: lines, stones, a ring on the last stone; `SVG_STYLE` has the colours."""
+    """Return a position as an `<svg>` element: lines, stones, a ring on the last stone. Style it with `SVG_STYLE`."""
     size = game.size
     parts = [f'<rect class="wood" width="{size}" height="{size}" rx=".2"/>']
     for line in range(size):

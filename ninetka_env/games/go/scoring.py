@@ -4,9 +4,9 @@ No stones are removed as dead (J. Tromp and B. Taylor, "The logical rules of Go"
 dead stones. An empty region is the territory of a seat if only stones of that seat are next to it; otherwise, as on the
 empty board, it is neutral.
 
-    "area"       stones + territory                the Chinese way
-    "document"   stones + territory + captured     as the description of the game adds up
-    "territory"  territory + captured              the Japanese way, without agreement about dead stones
+    "area"       stones + territory                Chinese scoring
+    "document"   stones + territory + captured     the sum in the document that the project started from
+    "territory"  territory + captured              Japanese scoring, without agreement about dead stones
 
 The komi is added to White's score. With an integer komi the scores may be equal: the game is drawn, a *jigo*.
 """
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import inner, jit
+from ninetka_env.core.jit import jit, jit_internal
 from ninetka_env.core.outcome import DRAWN
-from ninetka_env.core.verbs import Record
-from ninetka_env.games.go.geometry import BLACK, NOT_LEFT, NOT_RIGHT, WHITE, first_row
+from ninetka_env.core.verbs import State
+from ninetka_env.games.go.geometry import BLACK, NOT_FIRST_FILE, NOT_LAST_FILE, WHITE, table_offset
 from ninetka_env.games.go.scratch import LENGTH, Bytes, scratch
 
 AREA, DOCUMENT, TERRITORY = 0, 1, 2
@@ -31,9 +31,9 @@ _OFFSET = 32
 """The index of the board's first point in scratch arrays, so that the rank below the board can be read."""
 
 
-@jit(counted=False)
-def winner_of(game: Record) -> int:
-    """Return the seat with more points on the current board, or `DRAWN`; after a resignation, the other seat."""
+@jit(refcount=False)
+def winner_of(game: State) -> int:
+    """Return the opponent of a seat that has resigned; else the seat with more points, or `DRAWN`."""
     if game.resigned:
         return 2 - game.resigned
     black, white = points_of(game)
@@ -42,16 +42,16 @@ def winner_of(game: Record) -> int:
     return int(2 * black < 2 * white + game.komi)
 
 
-@jit(counted=False)
-def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
+@jit(refcount=False)
+def write_scores(game: State, scores: npt.NDArray[Any]) -> None:
     """Write the points of Black, and of White including komi, into `scores`, (2,) float."""
     black, white = points_of(game)
     scores[0] = black
     scores[1] = white + game.komi / 2
 
 
-@jit(counted=False)
-def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
+@jit(refcount=False)
+def write_score_rewards(game: State, rewards: npt.NDArray[np.float32]) -> None:
     """Write the rewards (own score - other score) / number of points into `rewards`, (2,) float32.
 
     They are limited to -1..1. After a resignation, they are 1 for the winner and -1 for the loser.
@@ -64,8 +64,8 @@ def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
     rewards[1] = -lead
 
 
-@jit(counted=False)
-def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
+@jit(refcount=False)
+def write_targets(game: State, targets: npt.NDArray[np.int8]) -> None:
     """Write the seat that owns each point, as stone or territory, into `targets`, (points,) int8; -1 if neutral."""
     reach = scratch()
     _write_reach(game, reach)
@@ -74,8 +74,8 @@ def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
         targets[point] = 0 if who == BLACK else 1 if who == WHITE else -1
 
 
-@inner
-def points_of(game: Record) -> tuple[int, int]:
+@jit_internal
+def points_of(game: State) -> tuple[int, int]:
     """Return the points of Black and White, without komi, by the game's option `scoring`."""
     reach = scratch()
     _write_reach(game, reach)
@@ -86,12 +86,12 @@ def points_of(game: Record) -> tuple[int, int]:
         white = np.uint16(white + (here[point] == WHITE))
     if game.scoring == AREA:
         return int(black), int(white)
-    return int(black) + _besides(game, 0), int(white) + _besides(game, 1)
+    return int(black) + _points_beyond_area(game, 0), int(white) + _points_beyond_area(game, 1)
 
 
-@inner
-def _besides(game: Record, seat: int) -> int:
-    """Return what `"document"` or `"territory"` scoring adds to the area of a seat."""
+@jit_internal
+def _points_beyond_area(game: State, seat: int) -> int:
+    """Return the points, possibly negative, that `"document"` or `"territory"` scoring adds to the area of a seat."""
     stones = 0
     if game.scoring == TERRITORY:
         for point in range(len(game.empty)):
@@ -99,9 +99,9 @@ def _besides(game: Record, seat: int) -> int:
     return game.captured[seat] - stones
 
 
-@inner
-def _write_reach(game: Record, reach: Bytes) -> None:
-    """Write the colours that each point reaches, as cell codes (3 for both colours), from index `_OFFSET`.
+@jit_internal
+def _write_reach(game: State, reach: Bytes) -> None:
+    """Write the colours that each point p reaches into `reach[_OFFSET + p]`, as a cell code, or 3 for both colours.
 
     A point reaches the colour of its own stone, or of the stones around its empty region. The colours spread over empty
     points from neighbour to neighbour, on the whole board at once, until nothing changes.
@@ -114,26 +114,29 @@ def _write_reach(game: Record, reach: Bytes) -> None:
     for point in range(points):
         here[point] = game.board[point]
         empty[point] = 255 if game.board[point] == 0 else 0
-    changed, room = 1, (points + 31) // 32 * 32
+    changed, padded_length = 1, (points + 31) // 32 * 32
     while changed:
         changed = _spread(points, empty, reach, spread)
-        for place in range(_OFFSET, _OFFSET + room):
+        for place in range(_OFFSET, _OFFSET + padded_length):
             reach[place] = spread[place]
 
 
-@jit(inline=True, counted=False)
+@jit(inline=True, refcount=False)
 def _spread(points: int, empty: Bytes, old: Bytes, new: Bytes) -> int:
-    """Spread the colours by one step to neighbouring empty points; return 0 if nothing changes.
+    """Write `old` into `new`, with its colours spread by one step to empty points; return 0 if nothing changes.
 
-    Cells behind the board in the last vector register do not count as empty, so they stay 0.
+    The loop also covers the cells after the last point, up to a multiple of 32. They are not empty, so they stay 0.
     """
-    size, first, changed = int(np.sqrt(points)), first_row(points), np.uint8(0)
-    room = (points + 31) // 32 * 32
-    here, target = old[_OFFSET : _OFFSET + room], new[_OFFSET : _OFFSET + room]
-    left, right = old[_OFFSET - 1 : _OFFSET - 1 + room], old[_OFFSET + 1 : _OFFSET + 1 + room]
-    below, above = old[_OFFSET - size : _OFFSET - size + room], old[_OFFSET + size : _OFFSET + size + room]
-    not_left, not_right = NOT_LEFT[first : first + room], NOT_RIGHT[first : first + room]
-    for place in range(room):
+    size, first, changed = int(np.sqrt(points)), table_offset(points), np.uint8(0)
+    padded_length = (points + 31) // 32 * 32
+    here, target = old[_OFFSET : _OFFSET + padded_length], new[_OFFSET : _OFFSET + padded_length]
+    left, right = old[_OFFSET - 1 : _OFFSET - 1 + padded_length], old[_OFFSET + 1 : _OFFSET + 1 + padded_length]
+    below, above = (
+        old[_OFFSET - size : _OFFSET - size + padded_length],
+        old[_OFFSET + size : _OFFSET + size + padded_length],
+    )
+    not_left, not_right = NOT_FIRST_FILE[first : first + padded_length], NOT_LAST_FILE[first : first + padded_length]
+    for place in range(padded_length):
         around = (left[place] & not_left[place]) | (right[place] & not_right[place]) | below[place] | above[place]
         target[place] = here[place] | (around & empty[place])
         changed = np.uint8(changed | (target[place] ^ here[place]))

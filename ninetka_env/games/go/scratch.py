@@ -1,4 +1,7 @@
-"""Scratch arrays of bytes for compiled functions. They are on the stack, so that no memory is allocated."""
+"""Scratch arrays of bytes for compiled functions. They are on the stack, so that no memory is allocated.
+
+`scoring.py` and `observation.py` use these arrays.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from numba.extending import lower_builtin
 Bytes = npt.NDArray[np.uint8]
 
 LENGTH = 448
-"""Enough for the largest board, rounded up to whole vector registers, with a margin at both ends."""
+"""The length in bytes: the 361 points of the largest board, rounded up to a multiple of 32, and 32 more at each end."""
 _BYTES = types.Array(types.uint8, 1, "C")
 
 

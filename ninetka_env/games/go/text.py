@@ -15,8 +15,8 @@
 player to move, the point that the simple ko rule forbids, komi, the stones captured by Black and White, the plies
 played, and the rules: ko and scoring. Values that differ from their defaults follow, in this order: the limit of plies
 (`max=100`), the passes in a row (`passes=1`), and the other options (`handicap=2`, `planes=alphazero`, `resign`).
-`resigned` replaces `resign` if the player to move has resigned. The history is not written: superko and the planes of
-earlier turns start empty.
+`resigned` replaces `resign` if the player to move has resigned. The history is not written: after reading, superko
+knows only the current board, and the planes of earlier turns are empty.
 """
 
 from __future__ import annotations
@@ -28,41 +28,44 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.text import quote
-from ninetka_env.games.go.geometry import FILE_NAMES, LARGEST, SMALLEST, point_index, point_name
+from ninetka_env.games.go.geometry import FILE_NAMES, MAX_SIZE, MIN_SIZE, point_index, point_name
 from ninetka_env.games.go.repetition import MAX_PLIES
 from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS
 
-SEATS = ("Black", "White")
+SEAT_NAMES = ("Black", "White")
 """The names of the seats, by the colours of their stones."""
-SIGNS = ".XO"
-"""The sign of each cell code, empty, black and white."""
+CELL_SIGNS = ".XO"
+"""The sign of each cell code: empty, black, white."""
 
 
 def draw(board: npt.NDArray[np.int8]) -> str:
     """Return the drawing of a (size, size) board of cell codes, rank 1 first; the drawing has rank 1 at the bottom."""
     size = len(board)
     width = len(str(size))
-    ranks = [f"{rank + 1:{width}} {' '.join(SIGNS[cell] for cell in board[rank])}" for rank in range(size)]
+    ranks = [f"{rank + 1:{width}} {' '.join(CELL_SIGNS[cell] for cell in board[rank])}" for rank in range(size)]
     return "\n".join([*ranks[::-1], f"{'':{width}} {' '.join(FILE_NAMES[:size])}"])
 
 
 def read_drawing(text: str) -> npt.NDArray[np.int8]:
-    """Return the (size, size) board of cell codes, rank 1 first, of a drawing by `draw`; the number of spaces is free.
+    """Parse a drawing made by `draw`; return the (size, size) board of cell codes, rank 1 first. Spacing may vary.
 
     Raises:
-        ValueError: if the drawing is not valid; the message has the line and what is expected there.
+        ValueError: if the drawing is not valid; the message names the line and what is expected there.
     """
     lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     size = len(lines) - 1
-    if not SMALLEST <= size <= LARGEST:
-        raise ValueError(f"a board of {max(size, 0)} ranks: expected {SMALLEST} to {LARGEST}, and a line of file names")
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise ValueError(
+            f"a board of {max(size, 0)} ranks: expected {MIN_SIZE} to {MAX_SIZE}, and a line of file names"
+        )
     board = np.zeros((size, size), np.int8)
     for rank, (number, words) in zip(range(size - 1, -1, -1), lines, strict=False):
-        if len(words) != size + 1 or words[0] != str(rank + 1) or not {*words[1:]} <= {*SIGNS}:
+        if len(words) != size + 1 or words[0] != str(rank + 1) or not {*words[1:]} <= {*CELL_SIGNS}:
             raise ValueError(
-                f"line {number}: expected {rank + 1} and {size} of {' '.join(SIGNS)}, found {quote(' '.join(words))}"
+                f"line {number}: expected {rank + 1} and {size} of {' '.join(CELL_SIGNS)}, "
+                f"found {quote(' '.join(words))}"
             )
-        board[rank] = [SIGNS.index(sign) for sign in words[1:]]
+        board[rank] = [CELL_SIGNS.index(sign) for sign in words[1:]]
     number, words = lines[-1]
     if words != [*FILE_NAMES[:size]]:
         raise ValueError(f"line {number}: expected {' '.join(FILE_NAMES[:size])!r}, found {quote(' '.join(words))}")
@@ -95,24 +98,24 @@ class Position(NamedTuple):
 def write_position(position: Position) -> str:
     """Return the text of a position, which `read_position` reads; the module docstring describes the format."""
     size = len(position.board)
-    ranks = "/".join("".join(SIGNS[cell] for cell in rank) for rank in position.board[::-1])
+    ranks = "/".join("".join(CELL_SIGNS[cell] for cell in rank) for rank in position.board[::-1])
     ko = "-" if position.ko_point < 0 else point_name(position.ko_point, size)
     black, white = position.captured
-    line = f"go{size} {ranks} {SEATS[position.to_move][0]} ko={ko} komi={position.komi:g} caps={black},{white}"
+    line = f"go{size} {ranks} {SEAT_NAMES[position.to_move][0]} ko={ko} komi={position.komi:g} caps={black},{white}"
     line += f" ply={position.plies} rules={position.ko},{position.scoring}"
-    more = {
+    optional_words = {
         "max": position.max_plies if position.max_plies != 2 * size**2 else None,
         "passes": position.passes or None,
         "handicap": position.handicap or None,
         "planes": position.planes if position.planes != PLANE_SETS[0] else None,
     }
-    line += "".join(f" {name}={value}" for name, value in more.items() if value is not None)
+    line += "".join(f" {name}={value}" for name, value in optional_words.items() if value is not None)
     line += " resigned" if position.resigned else " resign" if position.allow_resign else ""
     return f"{line}\n\n{draw(position.board)}"
 
 
 _NUMBER = r"(0|[1-9][0-9]{0,3})"
-_WORDS = (
+_REQUIRED_WORDS = (
     ("go9, or another size", r"go([1-9][0-9]?)"),
     ("the ranks, highest first, with / between them", r"([.XO/]+)"),
     ("B or W", r"([BW])"),
@@ -122,32 +125,32 @@ _WORDS = (
     ("ply=0 or another number", rf"ply={_NUMBER}"),
     ("rules=simple,area or others", rf"rules=({'|'.join(KO_RULES)}),({'|'.join(SCORINGS)})"),
 )
-"""The words of the line that are always present: a description for messages, and the pattern."""
-_MORE = re.compile(
+"""For each required word of the line: a description for error messages, and the pattern."""
+_OPTIONAL_WORDS = re.compile(
     rf"(?: max={_NUMBER})?(?: passes=([12]))?(?: handicap=([2-5]))?(?: planes=({PLANE_SETS[1]}))?(?: (resign(?:ed)?))?"
 )
 
 
 def read_position(text: str) -> Position:
-    """Return the position of a text by `write_position`, or of the first line of such a text.
+    """Parse a text that `write_position` returned, or only its first line.
 
     Raises:
-        ValueError: if the text is not valid; the message has the wrong word and what is expected.
+        ValueError: if the text is not valid; the message names the wrong word and what is expected.
     """
     line, _, drawing = text.strip().partition("\n")
     words = line.split()
     found: list[str] = []
-    for place, (expected, pattern) in enumerate(_WORDS):
+    for place, (expected, pattern) in enumerate(_REQUIRED_WORDS):
         word = words[place] if place < len(words) else ""
         match = re.fullmatch(pattern, word)
         if not match:
             raise ValueError(f"word {place + 1} of the position: expected {expected}, found {quote(word)}")
         found.extend(match.groups())
-    more = _MORE.fullmatch("".join(f" {word}" for word in words[len(_WORDS) :]))
-    if not more:
+    optional_words = _OPTIONAL_WORDS.fullmatch("".join(f" {word}" for word in words[len(_REQUIRED_WORDS) :]))
+    if not optional_words:
         raise ValueError(
             "after the rules: expected some of max=.. passes=.. handicap=.. planes=.. resign, in this order, "
-            f"found {quote(' '.join(words[len(_WORDS) :]))}"
+            f"found {quote(' '.join(words[len(_REQUIRED_WORDS) :]))}"
         )
     size, ranks, colour, point, komi, black, white, plies, ko, scoring = found
     board = _read_ranks(ranks, int(size))
@@ -161,12 +164,12 @@ def read_position(text: str) -> Position:
         _check_plies("ply", int(plies)),
         ko,
         scoring,
-        None if more[1] is None else _check_plies("max", int(more[1])),
-        int(more[2] or 0),
-        int(more[3] or 0),
-        more[4] or PLANE_SETS[0],
-        more[5] is not None,
-        more[5] == "resigned",
+        None if optional_words[1] is None else _check_plies("max", int(optional_words[1])),
+        int(optional_words[2] or 0),
+        int(optional_words[3] or 0),
+        optional_words[4] or PLANE_SETS[0],
+        optional_words[5] is not None,
+        optional_words[5] == "resigned",
     )
 
 
@@ -178,12 +181,12 @@ def _check_plies(name: str, number: int) -> int:
 
 def _read_ranks(text: str, size: int) -> npt.NDArray[np.int8]:
     """Parse the ranks, given from the highest down; return the (size, size) board, rank 1 first."""
-    if not SMALLEST <= size <= LARGEST:
-        raise ValueError(f"go{size}: expected a size of {SMALLEST} to {LARGEST}")
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise ValueError(f"go{size}: expected a size of {MIN_SIZE} to {MAX_SIZE}")
     ranks = text.split("/")
     if len(ranks) != size or any(len(rank) != size for rank in ranks):
         raise ValueError(f"expected {size} ranks of {size} signs, found {quote(text)}")
-    return np.array([[SIGNS.index(sign) for sign in rank] for rank in ranks[::-1]], np.int8)
+    return np.array([[CELL_SIGNS.index(sign) for sign in rank] for rank in ranks[::-1]], np.int8)
 
 
 def _check_drawing(drawing: str, board: npt.NDArray[np.int8]) -> None:

@@ -1,4 +1,7 @@
-"""The definition of Kropki for the registry of games: its options, sizes and compiled functions."""
+"""The definition of Kropki for the registry of games: its options, sizes and compiled functions.
+
+The rules are in `rules.py`, the class for one position in `game.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,22 @@ from typing import TypedDict
 
 import numpy as np
 
-from ninetka_env.core.options import Choice, Whole
-from ninetka_env.core.registry import Definition, Limits, Sizes, Values, register
+from ninetka_env.core.options import Choice, Integer
+from ninetka_env.core.registry import Definition, Limits, OptionValues, Sizes, register
 from ninetka_env.games.kropki import choices, observation, rules
-from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH, node_symmetries
-from ninetka_env.games.kropki.rules import RECORDS, SIDES, STARTS, TERRITORIES, record_type
+from ninetka_env.games.kropki.geometry import MAX_HEIGHT, MAX_WIDTH, MIN_SIDE, node_symmetries
+from ninetka_env.games.kropki.rules import MAX_BOARD_SIZES, STARTS, STATE_DTYPES, TERRITORIES, state_dtype
 from ninetka_env.games.kropki.text import SEATS
 
 OPTIONS = (
-    Whole("width", 10, "columns of the board", LEAST_SIDE, MOST_WIDTH),
-    Whole("height", 10, "rows of the board", LEAST_SIDE, MOST_HEIGHT),
+    Integer("width", 10, "columns of the board", MIN_SIDE, MAX_WIDTH),
+    Integer("height", 10, "rows of the board", MIN_SIDE, MAX_HEIGHT),
     Choice("territory", "declared", "regions are drawn by the players after they have placed a point, or all at once "
            "by the rules", TERRITORIES),
     Choice("start", "empty", "the board starts empty, or with a cross of four points in the middle", STARTS),
 )  # fmt: skip
-"""The options of the game. Compiled code gets `width` and `height` as they are, and the index of each other value."""
+"""The options of the game. Compiled code receives `width` and `height` unchanged. For every other option, it receives
+the index of the value."""
 
 
 class KropkiOptions(TypedDict, total=False):
@@ -33,7 +37,7 @@ class KropkiOptions(TypedDict, total=False):
     """`"empty"` (the default), or `"cross"`: the game starts with two points of each seat in the middle."""
 
 
-def _sizes(options: Values) -> Sizes:
+def _sizes(options: OptionValues) -> Sizes:
     """Return the sizes of a variant.
 
     A game on N nodes has at most N placements. With `"declared"` it also has at most N ends of a turn, and at most N
@@ -42,11 +46,11 @@ def _sizes(options: Values) -> Sizes:
     width, height = options["width"], options["height"]
     nodes, declared = width * height, options["territory"] == "declared"
     return Sizes(
-        dtype=record_type(width, height),
+        dtype=state_dtype(width, height),
         num_players=2,
         num_actions=2 * nodes + 1 if declared else nodes,
         planes=(observation.NUM_PLANES, height, width),
-        most_plies=3 * nodes if declared else nodes,
+        max_plies=3 * nodes if declared else nodes,
     )
 
 
@@ -54,11 +58,11 @@ def _limits(nodes: int) -> Limits:
     return Limits(players=2, actions=2 * nodes + 1, choices=nodes + 1, targets=nodes)
 
 
-def _symmetries(options: Values) -> np.ndarray:
+def _symmetries(options: OptionValues) -> np.ndarray:
     """Return the action permutations, (K, num_actions), of the symmetries that map the start to itself.
 
-    With `"declared"` this is only the identity. There a drawing is named by the lowest point of its core, and after a
-    symmetry another point may be the lowest, so a table of actions cannot express it.
+    With `"declared"` this is only the identity. The action that draws a core is numbered by the first of the core's
+    capturable points (see `regions`). A symmetry may make another point the first, so it is no permutation of actions.
     """
     width, height = options["width"], options["height"]
     nodes = node_symmetries(width, height)
@@ -75,7 +79,10 @@ KROPKI = register(
         version="kropki_v0",
         options=OPTIONS,
         sizes=_sizes,
-        dtypes={record: _limits(width * height) for record, (width, height) in zip(RECORDS, SIDES, strict=True)},
+        dtypes={
+            record: _limits(width * height)
+            for record, (width, height) in zip(STATE_DTYPES, MAX_BOARD_SIZES, strict=True)
+        },
         compiled=(
             rules.start, rules.is_over, rules.is_legal, rules.write_legal_mask, rules.play, rules.winner_of,
             rules.plies, rules.num_actions,
@@ -84,11 +91,11 @@ KROPKI = register(
             choices.write_choices, choices.choice_action, choices.random_action, choices.playout,
             choices.traced_playout,
         ),
-        game="ninetka_env.games.kropki.game:Game",
+        class_path="ninetka_env.games.kropki.game:Game",
         seats=SEATS,
         score_dtype=np.int16,
         sgf=(40, "ninetka_env.games.kropki.sgf"),
-        pictures="ninetka_env.games.kropki.render",
+        renderer="ninetka_env.games.kropki.render",
         symmetries=_symmetries,
     )
 )  # fmt: skip

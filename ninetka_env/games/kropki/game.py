@@ -9,22 +9,24 @@ import numpy.typing as npt
 
 from ninetka_env.core import game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import shortened, takes_options
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.options import short_repr, takes_options
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.kropki import position
 from ninetka_env.games.kropki.definition import OPTIONS, KropkiOptions
 from ninetka_env.games.kropki.geometry import node_index, node_name
-from ninetka_env.games.kropki.regions import count_drawable, drawable_node, flood, unmark
+from ninetka_env.games.kropki.regions import count_drawable, drawable_node, flood_fill, unmark
 from ninetka_env.games.kropki.rules import STARTS, TERRITORIES, mover, num_nodes
 from ninetka_env.games.kropki.text import SEATS, Position, read_position, write_position
 
 
 class Game(game.Game):
-    """One position of Kropki, from which the game can be played on.
+    """A game of Kropki: one position, which `play` advances in place.
 
     Seat 0 is Black and opens, seat 1 is White. Node n is row * width + column, row 0 on top. Action n places a point on
-    node n. With `territory="declared"` action N + m then draws the core whose lowest opposing point is on node m, and
-    2N ends the turn. If there is nothing to draw, the turn ends automatically.
+    node n. With `territory="declared"` the seat may then draw regions, each around a *core*: a connected set of nodes
+    that the seat has enclosed. Action N + m draws the region around the core that node m names. N is the number of
+    nodes; m is the lowest node of the core that has an opposing point and is in no own region. Action 2N ends the turn.
+    If there is nothing to draw, the turn ends automatically.
 
     Examples:
         >>> game = Game.new(5, 4)
@@ -39,7 +41,7 @@ class Game(game.Game):
     name = "kropki"
 
     @classmethod
-    @takes_options(OPTIONS, by_name=True)
+    @takes_options(OPTIONS, keyword_only=True)
     def new(cls, width: int = 10, height: int = 10, **options: Unpack[KropkiOptions]) -> Self:
         """Start a game.
 
@@ -69,11 +71,11 @@ class Game(game.Game):
 
         Args:
             board: (H, W) points: 0 for none, else seat + 1.
-            region: (H, W), whose region each node lies in: 0 for no region, else seat + 1; None for no regions at all.
+            region: (H, W) regions of the nodes: 0 for none, else seat + 1; None if the position has no regions.
             to_move: the seat that acts next.
             drawing: whether that seat has placed its point and may draw now.
             last: the node of the point placed last, None for none.
-            territory: as in `new`.
+            territory: see `ninetka_env.games.kropki.definition.KropkiOptions`.
             start: how the game started; it only changes the number of plies.
 
         Raises:
@@ -89,7 +91,7 @@ class Game(game.Game):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the position that `str(game)` wrote; raise `ValueError` if the text is not valid."""
+        """Parse a position that `str(game)` returned; raise `ValueError` if the text is not valid."""
         found = read_position(text)
         return cls.from_board(
             found.board, found.region, found.to_move, drawing=found.drawing, last=found.last,
@@ -116,12 +118,12 @@ class Game(game.Game):
     @property
     def start_option(self) -> str:
         """`"empty"` or `"cross"`: how the game started."""
-        return STARTS[self.records["crossed"][0]]
+        return STARTS[self.records["cross_start"][0]]
 
     @property
     def drawing(self) -> bool:
         """Whether the seat to move has placed its point, and may draw regions or end its turn."""
-        return bool(self.records["placed"][0])
+        return bool(self.records["drawing"][0])
 
     @property
     def last_point(self) -> int | None:
@@ -143,7 +145,7 @@ class Game(game.Game):
         return self._cells() >> 2 & 3
 
     def drawable(self) -> npt.NDArray[np.int64]:
-        """Return the action by which the seat to move may draw the core of each node, (H, W) int64; -1 where none."""
+        """Return the legal action that draws the core of each node, (H, W) int64; -1 if there is none."""
         actions = np.full(self.width * self.height, -1, np.int64)
         if self.drawing and self.event is None:
             _write_drawable(self.records.copy(), actions)
@@ -158,7 +160,7 @@ class Game(game.Game):
     # Names and text
 
     def action_name(self, action: int) -> str:
-        """Return the name of an action: `"C4"` to place on a node, `"*C4"` to draw the core it names, or `"end"`."""
+        """Return the name of an action: `"C4"` (place a point), `"*C4"` (draw a region) or `"end"`; see `Game`."""
         nodes = self.width * self.height
         if action == 2 * nodes:
             return "end"
@@ -166,7 +168,7 @@ class Game(game.Game):
         return "*" * drawing + node_name(node, self.width, self.height)
 
     def action_index(self, name: str) -> int:
-        """Return the action of a name; raise `ValueError` for other text.
+        """Return the action with a name; raise `ValueError` if there is none.
 
         A drawing may be named by any node of a core that may be drawn now.
         """
@@ -182,7 +184,7 @@ class Game(game.Game):
     def describe_illegal(self, action: int) -> str:
         """Return why an action is illegal, as a message that names the action and the reason."""
         if not 0 <= action < self.num_actions:
-            return f"action {shortened(action)} is illegal: expected 0..{self.num_actions - 1}"
+            return f"action {short_repr(action)} is illegal: expected 0..{self.num_actions - 1}"
         what = f"action {action} ({self.action_name(action)}) is illegal for seat {self.to_move}"
         return f"{what}: {'the game is over' if self.is_over else self._reason(action)}"
 
@@ -212,13 +214,13 @@ class Game(game.Game):
 
 
 @jit
-def _write_drawable(games: Records, actions: npt.NDArray[np.int64]) -> None:
-    """Write the action that draws the core of each node. Uses scratch fields of `games[0]` meanwhile: pass a copy."""
+def _write_drawable(games: StateArray, actions: npt.NDArray[np.int64]) -> None:
+    """Write the action that draws the core of each node. Changes `games[0]` temporarily, so pass a copy."""
     game = games[0]
     first, count = int(game.width) + 1, count_drawable(game)
     for number in range(count):
         node = drawable_node(game, number)
-        size = flood(game, mover(game), node + first, len(game.walk) - count)
+        size = flood_fill(game, mover(game), node + first, len(game.cell_list) - count)
         for i in range(size):
-            actions[int(game.walk[i]) - first] = num_nodes(game) + node
+            actions[int(game.cell_list[i]) - first] = num_nodes(game) + node
         unmark(game, 0, size)

@@ -9,7 +9,12 @@ of a node are in the array. In compiled code `place` is the index of a cell.
     SW +w-1   S +w   SE +w+1        5  4  3
 
 Rows follow one another without a gap, so the west neighbour of a node in the first column is the last node of the row
-above. Code that looks at the neighbours of an edge node must skip such directions; see `ON_BOARD`.
+above. Code that looks at the neighbours of an edge node must skip such directions; see `DIRECTIONS_IN_ROW`.
+
+The *ring* of a node is the bit set of the directions in which its neighbour is a point of one seat, an *own* point.
+A *sector* of the ring is a run of neighbours between own points. At least one of these neighbours is orthogonal.
+
+Next, read `rules.py`.
 """
 
 from __future__ import annotations
@@ -20,64 +25,64 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import frozen
+from ninetka_env.core.jit import readonly_array
 
-LEAST_SIDE, MOST_WIDTH, MOST_HEIGHT = 3, 39, 32
-"""Bounds of width and height. 39 x 32 is the board of matches."""
+MIN_SIDE, MAX_WIDTH, MAX_HEIGHT = 3, 39, 32
+"""Bounds of width and height. 39 x 32 is the size of the board in matches."""
 
 # Cells: the bits of one byte
 
-POINT = 3
+POINT_MASK = 3
 """Mask of the bits for the point on a node: 0 none, 1 Black's, 2 White's."""
-REGION = 3 << 2
+REGION_MASK = 3 << 2
 """Mask of the bits for the region that a node lies in: 0 none, 1 << 2 Black's, 2 << 2 White's."""
-LIVE = POINT | REGION
+LIVE_MASK = POINT_MASK | REGION_MASK
 """Mask for live points: the masked value is seat + 1 for a live point of that seat, and 0 for a free node."""
 ENCLOSED = 1 << 4
-"""Set where Black encloses a node; `ENCLOSED << 1` for White."""
+"""Set if Black encloses the node; `ENCLOSED << 1` is set if White does."""
 EDGE = 1 << 6
-"""Set on the nodes of the edge, and on the cells beyond them."""
-MARK = 1 << 7
+"""Set on the nodes of the edge, and on the unused cells."""
+MARKED = 1 << 7
 """Set temporarily on visited nodes; never set between actions."""
 
 # Directions
 
 SOUTH = 4
-STEP_ROWS = frozen([-1, -1, 0, 1, 1, 1, 0, -1], np.int64)
-STEP_COLUMNS = frozen([0, 1, 1, 1, 0, -1, -1, -1], np.int64)
+STEP_ROWS = readonly_array([-1, -1, 0, 1, 1, 1, 0, -1], np.int64)
+STEP_COLUMNS = readonly_array([0, 1, 1, 1, 0, -1, -1, -1], np.int64)
 """(8,) int64: the step in each direction, in cells, is `STEP_ROWS * width + STEP_COLUMNS`."""
 NOT_WEST, NOT_EAST = 0b00011111, 0b11110001
 """Bit sets of the directions that do not lead west, and that do not lead east."""
 
 
-def _on_board(width: int) -> list[int]:
+def _directions_in_row(width: int) -> list[int]:
     """Return, for each cell of boards of this width, the bit set of directions that do not wrap round a row's end."""
-    cells = range(MOST_WIDTH * MOST_HEIGHT + 2 * (MOST_WIDTH + 1))
+    cells = range(MAX_WIDTH * MAX_HEIGHT + 2 * (MAX_WIDTH + 1))
     row = [NOT_WEST, *[255] * (width - 2), NOT_EAST]
-    return [row[(place - 1) % width] for place in cells] if width >= LEAST_SIDE else [0 for _ in cells]
+    return [row[(place - 1) % width] for place in cells] if width >= MIN_SIDE else [0 for _ in cells]
 
 
-ON_BOARD = frozen([_on_board(width) for width in range(MOST_WIDTH + 1)], np.uint8)
+DIRECTIONS_IN_ROW = readonly_array([_directions_in_row(width) for width in range(MAX_WIDTH + 1)], np.uint8)
 """(40, 1328) uint8: by width and cell, the bit set of directions that do not wrap round the end of a row.
 
 Directions beyond the first and the last row are included, because the cells there hold no points.
 """
 
 
-# Rings: the bit set of the directions in which a node's neighbour is an own point
+# Rings
 
 
 class _Sector(NamedTuple):
-    """A run of neighbours that are no own points, at least one of them orthogonal: a core may continue there."""
+    """A sector of a ring. Different sectors may lie in different cores."""
 
     entry: int
     """An orthogonal direction in the sector."""
     after: int
-    """The direction of the own point that ends the sector, clockwise."""
+    """The direction of the own point that follows the sector clockwise."""
 
 
 def _sectors(ring: int) -> list[_Sector]:
-    """Return the sectors of a ring, shortest first; a ring without own points has no sectors.
+    """Return the sectors of a ring, a bit set of directions, shortest first; a ring without own points has none.
 
     An enclosed core is usually small, and a short sector usually leads to it, so short sectors are searched first.
     """
@@ -95,24 +100,24 @@ def _sectors(ring: int) -> list[_Sector]:
 
 
 def _arcs(ring: int) -> list[int]:
-    """Return one direction for each arc: a set of own points in the ring that are connected without the node itself."""
+    """Return one direction for each arc of a ring: that of one of the arc's points. `NUM_ARCS` defines arcs."""
     sectors = _sectors(ring)
     return [one.after for one in sectors] if sectors else [d for d in range(8) if ring >> d & 1][:1]
 
 
-def _filled_up(rows: list[list[int]]) -> list[list[int]]:
+def _padded(rows: list[list[int]]) -> list[list[int]]:
     return [[*row, *[0] * (4 - len(row))] for row in rows]
 
 
-NUM_SECTORS = frozen([len(_sectors(ring)) for ring in range(256)], np.int64)
+NUM_SECTORS = readonly_array([len(_sectors(ring)) for ring in range(256)], np.int64)
 """(256,) int64: number of sectors of each ring, at most 4."""
-SECTOR_ENTRY = frozen(_filled_up([[s.entry for s in _sectors(ring)] for ring in range(256)]), np.int64)
+SECTOR_ENTRY = readonly_array(_padded([[s.entry for s in _sectors(ring)] for ring in range(256)]), np.int64)
 """(256, 4) int64: an orthogonal direction in each sector."""
-NUM_ARCS = frozen([len(_arcs(ring)) for ring in range(256)], np.int64)
-ARC = frozen(_filled_up([_arcs(ring) for ring in range(256)]), np.int64)
-"""(256,) and (256, 4) int64: the number of arcs of each ring, and a direction of each arc.
+NUM_ARCS = readonly_array([len(_arcs(ring)) for ring in range(256)], np.int64)
+ARC_DIRECTION = readonly_array(_padded([_arcs(ring) for ring in range(256)]), np.int64)
+"""(256,) and (256, 4) int64: the number of arcs of each ring, and the direction of one own point of each arc.
 
-An arc is a set of own points in the ring that are connected without the node itself.
+An arc is a set of own points in the ring that are connected with each other without the node itself.
 """
 
 
@@ -120,7 +125,7 @@ An arc is a set of own points in the ring that are connected without the node it
 
 
 def node_symmetries(width: int, height: int) -> npt.NDArray[np.int64]:
-    """Return the nodes to which each symmetry of the board maps the nodes: (8, N) int64 if it is a square, else (4, N).
+    """Return the image of each node under each symmetry of the board, (8, N) int64 if it is a square, else (4, N).
 
     Symmetry k: transpose if `k & 4`, then mirror rows if `k & 2`, then columns if `k & 1`. Symmetry 0 is the identity.
     """
@@ -153,7 +158,7 @@ def node_name(node: int, width: int, height: int) -> str:
 
 
 def node_index(name: str, width: int, height: int) -> int:
-    """Return the node of a name; letters may be upper or lower case.
+    """Return the node with a name; case does not matter.
 
     Raises:
         ValueError: if the board has no such node.

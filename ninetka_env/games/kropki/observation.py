@@ -1,5 +1,7 @@
 """Observations of Kropki: the table of planes, and the compiled code that writes them.
 
+Start reading at `PLANES`. The network of Kropki reads these planes, too: see `ninetka_agents.kropki.network`.
+
 Planes are height x width, int8, 0 or 1. "Own" and "opposing" are relative to the viewer.
 """
 
@@ -10,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import frozen, inner, jit
-from ninetka_env.core.verbs import Record
-from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, POINT, REGION
-from ninetka_env.games.kropki.regions import beside, count_drawable, drawable_node
+from ninetka_env.core.jit import jit, jit_internal, readonly_array
+from ninetka_env.core.verbs import State
+from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE_MASK, POINT_MASK, REGION_MASK
+from ninetka_env.games.kropki.regions import any_neighbour_has, count_drawable, drawable_node
 from ninetka_env.games.kropki.rules import mover, num_nodes
 
 
@@ -46,108 +48,113 @@ NUM_PLANES = len(PLANES)
 _OWN_INERT, _OPPOSING_REGION = 2, 5
 """The first and the last plane that are empty as long as there are no regions."""
 _DRAWABLE, _LAST, _DRAWING, _BLACK, _TO_MOVE = range(9, NUM_PLANES)
-"""The planes that do not follow from each node's cell alone."""
+"""The planes that are not computed by a test of each node's cell."""
 
-Tensor = npt.NDArray[np.int8]
+Int8Array = npt.NDArray[np.int8]
 Cells = npt.NDArray[np.uint8]
 
 
-def _tests(viewer: int) -> list[tuple[int, int, int, int]]:
+def _plane_tests(viewer: int) -> list[tuple[int, int, int, int]]:
     """Return a test of a node's cell for each of the first planes, as (bits, value, other bits, excluded value).
 
-    A cell passes if `cell & bits == value` and `cell & other_bits != excluded`. With (0, 1) the second part is true.
+    A cell passes if `cell & bits == value` and `cell & other_bits != excluded`. If the last two are 0 and 1, the second
+    condition is always true.
     """
     own, opposing = viewer + 1, 2 - viewer
     own_bit, opposing_bit = ENCLOSED << viewer, ENCLOSED << (1 - viewer)
     return [
-        (LIVE, own, 0, 1), (LIVE, opposing, 0, 1),
-        (POINT, own, REGION, 0), (POINT, opposing, REGION, 0),
-        (REGION, own << 2, 0, 1), (REGION, opposing << 2, 0, 1),
-        (LIVE, 0, 0, 1),
-        (own_bit, own_bit, REGION, own << 2), (opposing_bit, opposing_bit, REGION, opposing << 2),
+        (LIVE_MASK, own, 0, 1), (LIVE_MASK, opposing, 0, 1),
+        (POINT_MASK, own, REGION_MASK, 0), (POINT_MASK, opposing, REGION_MASK, 0),
+        (REGION_MASK, own << 2, 0, 1), (REGION_MASK, opposing << 2, 0, 1),
+        (LIVE_MASK, 0, 0, 1),
+        (own_bit, own_bit, REGION_MASK, own << 2), (opposing_bit, opposing_bit, REGION_MASK, opposing << 2),
     ]  # fmt: skip
 
 
-_TESTS = frozen([_tests(viewer) for viewer in range(2)], np.uint8)
-"""(2, 9, 4) uint8: by viewer and plane: bits, value, other bits, excluded value; see `_tests`."""
+_PLANE_TESTS = readonly_array([_plane_tests(viewer) for viewer in range(2)], np.uint8)
+"""(2, 9, 4) uint8: by viewer and plane: bits, value, other bits, excluded value; see `_plane_tests`."""
 
 
-@jit(counted=False)
-def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
+@jit(refcount=False)
+def write_observation(game: State, viewer: int, planes: Int8Array) -> None:
     """Write all planes of `game` as seen by seat `viewer` into `planes`, (14 * N,) int8."""
     write_slow_planes(game, viewer, planes)
     write_fast_planes(game, viewer, planes)
 
 
-@jit(counted=False)
-def write_slow_planes(game: Record, viewer: int, planes: Tensor) -> None:
-    """Write the plane that never changes for a viewer who is to move, and clear the others."""
+@jit(refcount=False)
+def write_slow_planes(game: State, viewer: int, planes: Int8Array) -> None:
+    """Clear all planes, and write `to_move`, the only plane that `write_fast_planes` does not write.
+
+    Batches call this once per game: their viewer is always the seat to move, so `to_move` does not change.
+    """
     nodes = num_nodes(game)
     planes[:] = 0
     planes[_TO_MOVE * nodes : (_TO_MOVE + 1) * nodes] = viewer == game.to_move
 
 
-@jit(counted=False)
-def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
-    """Write all other planes that may differ from the earlier position of the game in `planes`.
+@jit(refcount=False)
+def write_fast_planes(game: State, viewer: int, planes: Int8Array) -> None:
+    """Write all planes except `to_move`. `planes` must be cleared, or contain an earlier position of the same game.
 
-    Regions never disappear, so the planes of regions are still empty as long as there are no regions.
+    Planes that are still empty are not written. For example, the planes of regions stay empty until the first region is
+    drawn, because regions never disappear.
     """
     nodes, first = num_nodes(game), int(game.width) + 1
     cell, regions = game.cell[first : first + nodes], game.score[0] + game.score[1] > 0
     for plane in range(_DRAWABLE):
         if regions or not _OWN_INERT <= plane <= _OPPOSING_REGION:
-            _mark(cell, _TESTS[viewer, plane], planes[plane * nodes : (plane + 1) * nodes])
+            _write_tested_plane(cell, _PLANE_TESTS[viewer, plane], planes[plane * nodes : (plane + 1) * nodes])
     planes[_LAST * nodes : (_LAST + 1) * nodes] = 0
     if game.last >= 0:
         planes[_LAST * nodes + int(game.last)] = 1
     planes[_BLACK * nodes : (_BLACK + 1) * nodes] = viewer == 0
-    if game.placed or planes[_DRAWING * nodes]:
-        planes[_DRAWING * nodes : (_DRAWING + 1) * nodes] = game.placed
+    if game.drawing or planes[_DRAWING * nodes]:
+        planes[_DRAWING * nodes : (_DRAWING + 1) * nodes] = game.drawing
         planes[_DRAWABLE * nodes : (_DRAWABLE + 1) * nodes] = 0
-        if game.placed:
+        if game.drawing:
             _write_drawable(game, planes[_DRAWABLE * nodes : (_DRAWABLE + 1) * nodes])
 
 
-@inner
-def _mark(cell: Cells, test: Cells, plane: Tensor) -> None:
-    """Write a plane: 1 for the nodes that pass a test of `_TESTS`, else 0."""
-    bits, value, others, but = test
+@jit_internal
+def _write_tested_plane(cell: Cells, test: Cells, plane: Int8Array) -> None:
+    """Write a plane: 1 for the nodes that pass a test of `_PLANE_TESTS`, else 0."""
+    bits, value, other_bits, excluded = test
     for node in range(len(cell)):  # comparing bytes with bytes lets this loop vectorise
-        plane[node] = ((cell[node] & bits) == value) & ((cell[node] & others) != but)
+        plane[node] = ((cell[node] & bits) == value) & ((cell[node] & other_bits) != excluded)
 
 
-@inner
-def _write_drawable(game: Record, plane: Tensor) -> None:
-    """Mark the cores that may be drawn: the enclosed nodes that are connected to the nodes that name them."""
+@jit_internal
+def _write_drawable(game: State, plane: Int8Array) -> None:
+    """Mark the drawable cores: the nodes that name them, and the enclosed nodes connected to these nodes."""
     for number in range(count_drawable(game)):
         node = drawable_node(game, number)
         plane[node] = 1
-        if beside(game, node + int(game.width) + 1, ENCLOSED << mover(game)):
+        if any_neighbour_has(game, node + int(game.width) + 1, ENCLOSED << mover(game)):
             _fill_core(game, plane, node)
 
 
-@inner
-def _fill_core(game: Record, plane: Tensor, node: int) -> None:
+@jit_internal
+def _fill_core(game: State, plane: Int8Array, node: int) -> None:
     """Mark the core of a marked node: sweep down and up over the marked nodes and one row beyond until nothing changes.
 
-    This needs no queue in the state, because writing an observation must not change the state.
+    Unlike `flood_fill`, this does not write to the state, because an observation must not change it.
     """
     w, low, high, grown = int(game.width), node, node, True
     while grown:
         grown, here = False, low - w
         while here <= high + w:
-            if _grow(game, plane, here):
+            if _mark_neighbour(game, plane, here):
                 grown, low, high = True, min(low, here), max(high, here)
             here += 1
         while here >= low - w:
-            if _grow(game, plane, here):
+            if _mark_neighbour(game, plane, here):
                 grown, low, high = True, min(low, here), max(high, here)
             here -= 1
 
 
-@inner
-def _grow(game: Record, plane: Tensor, node: int) -> bool:
+@jit_internal
+def _mark_neighbour(game: State, plane: Int8Array, node: int) -> bool:
     """Mark an enclosed node if a neighbour is marked; return whether it is newly marked.
 
     Enclosed nodes are never on the edge, so all four neighbours exist.

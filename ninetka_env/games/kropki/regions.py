@@ -1,104 +1,107 @@
 """Regions of Kropki: what a point encloses, the smallest chain round a core, and how drawing it changes the state.
 
-The *core* of a node for a seat is the set of nodes that orthogonal steps reach from the node without crossing a live
-point of that seat. A core without an edge node is *enclosed*. A seat may draw an enclosed core that contains opposing
-points and is not drawn yet. Then all nodes inside the smallest simple closed chain round the core become a region of
-the seat.
+A point is *live* if it is in no region, else *inert*. The *core* of a node for a seat is the set of nodes that
+orthogonal steps reach from the node without crossing a live point of that seat. A core without an edge node is
+*enclosed*. A seat may draw an enclosed core that contains opposing points and is not drawn yet. Then all nodes inside
+the smallest simple closed chain round the core become a region of the seat.
 
-The `ENCLOSED` bits of a state are always exact. `held` counts, per seat, the opposing points in cores that the seat
-encloses and has not drawn. Both follow from points and regions alone, so equal positions have equal states.
+In a state, the `ENCLOSED` bits mark exactly the enclosed nodes. `capturable` counts, per seat, the opposing points in
+cores that the seat encloses and has not drawn. Both follow from points and regions alone, so equal positions have equal
+states.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ninetka_env.core.jit import inner, jit, lowest
-from ninetka_env.core.verbs import Record
+from ninetka_env.core.jit import jit, jit_internal, lowest_bit
+from ninetka_env.core.verbs import State
 from ninetka_env.games.kropki.geometry import (
-    ARC,
+    ARC_DIRECTION,
+    DIRECTIONS_IN_ROW,
     EDGE,
     ENCLOSED,
-    LIVE,
-    MARK,
+    LIVE_MASK,
+    MARKED,
     NUM_ARCS,
     NUM_SECTORS,
-    ON_BOARD,
-    POINT,
-    REGION,
+    POINT_MASK,
+    REGION_MASK,
     SECTOR_ENTRY,
     SOUTH,
     STEP_COLUMNS,
     STEP_ROWS,
 )
 
-UNMARKED = MARK - 1
-"""All bits but `MARK`."""
-WORD = 8
+NOT_MARKED = MARKED - 1
+"""All bits but `MARKED`."""
+CELLS_PER_WORD = 8
 """Cells in a 64-bit word."""
-EACH = np.uint64(0x0101010101010101)
+ONE_PER_BYTE = np.uint64(0x0101010101010101)
 """A word with 1 in each byte."""
-LOW, HIGH = EACH * np.uint64(127), EACH << np.uint64(7)
+LOW_BITS, HIGH_BITS = ONE_PER_BYTE * np.uint64(127), ONE_PER_BYTE << np.uint64(7)
 """The low bits and the high bit of each byte."""
-BLOCK = 32
+CELLS_PER_BLOCK = 32
 """Cells that a vectorised loop handles at once. A state has a whole number of blocks."""
-at = np.uint64
-"""Converts an index to uint64. Compiled code tests a signed index for negative values, which count from the end."""
+u64 = np.uint64
+"""Converts an index to uint64, which is faster: compiled code tests whether a signed index counts from the end."""
 
 
-@inner
-def step(game: Record, direction: int) -> int:
+@jit_internal
+def direction_step(game: State, direction: int) -> int:
     """Return the step from a cell to its neighbour in a direction."""
     return int(STEP_ROWS[direction]) * int(game.width) + int(STEP_COLUMNS[direction])
 
 
-@inner
-def ring_of(game: Record, place: int, bits: int, value: int) -> int:
+@jit_internal
+def ring_of(game: State, place: int, bits: int, value: int) -> int:
     """Return the bit set of the directions in which the neighbour of cell `place` has `cell & bits == value`."""
     cell, w = game.cell, int(game.width)
-    return int(ON_BOARD[w, at(place)]) & (
-        int(cell[at(place - w)] & bits == value)
-        | int(cell[at(place - w + 1)] & bits == value) << 1
-        | int(cell[at(place + 1)] & bits == value) << 2
-        | int(cell[at(place + w + 1)] & bits == value) << 3
-        | int(cell[at(place + w)] & bits == value) << 4
-        | int(cell[at(place + w - 1)] & bits == value) << 5
-        | int(cell[at(place - 1)] & bits == value) << 6
-        | int(cell[at(place - w - 1)] & bits == value) << 7
+    return int(DIRECTIONS_IN_ROW[w, u64(place)]) & (
+        int(cell[u64(place - w)] & bits == value)
+        | int(cell[u64(place - w + 1)] & bits == value) << 1
+        | int(cell[u64(place + 1)] & bits == value) << 2
+        | int(cell[u64(place + w + 1)] & bits == value) << 3
+        | int(cell[u64(place + w)] & bits == value) << 4
+        | int(cell[u64(place + w - 1)] & bits == value) << 5
+        | int(cell[u64(place - 1)] & bits == value) << 6
+        | int(cell[u64(place - w - 1)] & bits == value) << 7
     )
 
 
-# Groups: sets of points of one seat, live or not, that are connected orthogonally or diagonally. A group's label is its
-# lowest cell. Points are never removed, so groups never split.
+# Groups: points are never removed, so groups never split.
 
 
-@inner
-def join_groups(game: Record, place: int) -> bool:
-    """Label a new point, and merge the groups that it connects.
+@jit_internal
+def join_groups(game: State, place: int) -> bool:
+    """Label the new point on cell `place`, and merge the groups that it connects.
+
+    A group is a set of points of one seat, live or not, that are connected orthogonally or diagonally. Its label is its
+    lowest cell.
 
     Returns:
-        Whether two arcs of the point's ring were in one group already. Only then can the point close a chain. (Inert
-        points do not connect arcs: a node without a region touches an inert point only diagonally, between two links
-        of the chain round that region.)
+        Whether two arcs of the point's ring (see `geometry.NUM_ARCS`) were already in the same group. Only then can the
+        point close a chain. (Inert points do not connect arcs: the new point touches an inert point only diagonally,
+        between two links of the chain round the inert point's region.)
     """
     label = game.label
-    ring, closing = ring_of(game, place, POINT, int(game.cell[place]) & POINT), False
+    ring, closing = ring_of(game, place, POINT_MASK, int(game.cell[place]) & POINT_MASK), False
     label[place] = place
     for arc in range(NUM_ARCS[ring]):
-        there = place + step(game, ARC[ring, arc])
+        there = place + direction_step(game, ARC_DIRECTION[ring, arc])
         if label[there] == label[place]:
             closing = True
         elif label[there] > label[place]:
             _relabel(game, there, place)
-        elif arc == 0:  # the point is still a group of its own
+        elif arc == 0:  # the point is still alone in its group
             label[place] = label[there]
         else:
             _relabel(game, place, there)
     return closing
 
 
-@inner
-def _relabel(game: Record, there: int, place: int) -> None:
+@jit_internal
+def _relabel(game: State, there: int, place: int) -> None:
     """Give the group of cell `there` the label of cell `place`."""
     label = game.label
     old, change = label[there], label[there] ^ label[place]
@@ -109,69 +112,70 @@ def _relabel(game: Record, there: int, place: int) -> None:
 # Enclosing
 
 
-@inner
-def enclose(game: Record, seat: int, place: int) -> None:
-    """Mark what a new live point of `seat` on cell `place` newly encloses.
+@jit_internal
+def mark_newly_enclosed(game: State, seat: int, place: int) -> None:
+    """Mark the nodes that `seat` encloses by its new live point on cell `place` and did not enclose before.
 
-    The point must not lie in a core that the seat enclosed before. (In such a core nothing is newly enclosed.)
+    The point must not lie in a core that the seat already enclosed, because there it encloses no further nodes.
     """
-    ring = ring_of(game, place, LIVE, seat + 1)
+    ring = ring_of(game, place, LIVE_MASK, seat + 1)
     sectors, closed = int(NUM_SECTORS[ring]), 0
     for sector in range(sectors):
         if closed + 1 == sectors:  # the point was not enclosed, so at least one sector leads to the edge
             break
-        entry = place + step(game, SECTOR_ENTRY[ring, sector])
+        entry = place + direction_step(game, SECTOR_ENTRY[ring, sector])
         value = int(game.cell[entry])
         if value & (ENCLOSED << seat):  # already marked: two sectors may lead into the same core
             closed += 1
         elif value & EDGE == 0:
-            size = flood(game, seat, entry, len(game.walk))
+            size = flood_fill(game, seat, entry, len(game.cell_list))
             closed += size > 0
             _mark_enclosed(game, seat, size)
 
 
-@inner
-def flood(game: Record, seat: int, start: int, top: int) -> int:
-    """Find the core of cell `start`, which must not be an edge node, for `seat`; `walk[top:]` is left alone.
+@jit_internal
+def flood_fill(game: State, seat: int, start: int, stop: int) -> int:
+    """Find the core of cell `start` for `seat`: mark its cells and write them to the front of `cell_list`.
+
+    `start` must not be an edge node. `cell_list[stop:]` does not change.
 
     Returns:
-        The number of cells of the core. The cells are marked, and written to the front of `walk`. If the core has an
-        edge node, 0, and nothing has changed.
+        The number of cells of the core; 0 if the core has an edge node, and then the state does not change.
     """
-    cell, walk, live = game.cell, game.walk, seat + 1
-    # The queue is at the back of `walk`, because found and waiting cells together are never more than the nodes.
-    size, waiting, met = 0, top - 1, 0
-    cell[at(start)] |= MARK
-    if _is_alone(game, seat, start):  # the most frequent case by far
+    cell, walk, live = game.cell, game.cell_list, seat + 1
+    # The stack of waiting cells is `walk[waiting:stop]`. There are never more found and waiting cells than nodes.
+    size, waiting, seen_bits = 0, stop - 1, 0
+    cell[u64(start)] |= MARKED
+    if _is_single_node(game, seat, start):  # the most frequent case by far
         walk[0] = start
         return 1
-    near, aside = _ways_out(game, start)
-    walk[at(waiting)] = start
-    while waiting < top:
-        here = int(walk[at(waiting)])
-        walk[at(size)] = here
+    near, aside = _steps_to_edge(game, start)
+    walk[u64(waiting)] = start
+    while waiting < stop:
+        here = int(walk[u64(waiting)])
+        walk[u64(size)] = here
         size, waiting = size + 1, waiting + 1
         # Branch-free, because random data defeats branch prediction. The step to the nearest edge is followed first.
         for there in (here - near, here - aside, here + aside, here + near):
-            value = int(cell[at(there)])
-            new = int(value & MARK == 0) & int(value & LIVE != live)
-            cell[at(there)] = value | new * MARK
-            walk[at(waiting - 1)] = there
+            value = int(cell[u64(there)])
+            new = int(value & MARKED == 0) & int(value & LIVE_MASK != live)
+            cell[u64(there)] = value | new * MARKED
+            walk[u64(waiting - 1)] = there
             waiting -= new
-            met |= new * value
-        walk[at(waiting - 1)] = 0
-        if met & EDGE:
+            seen_bits |= new * value
+        walk[u64(waiting - 1)] = 0
+        if seen_bits & EDGE:
             unmark(game, 0, size)
-            unmark(game, waiting, top)
+            unmark(game, waiting, stop)
             return 0
     return size
 
 
 @jit(inline=True)
-def _ways_out(game: Record, place: int) -> tuple[int, int]:
-    """Return two steps from a cell that is not on the edge: to the nearest edge, and to the nearer edge sideways."""
+def _steps_to_edge(game: State, place: int) -> tuple[int, int]:
+    """Return two steps from a cell not on the edge: to the nearest edge, and to the nearer edge of the other axis."""
     w = int(game.width)
-    row = int(at(place - 1) // at(w))
+    row = int(u64(place - 1) // u64(w))
     column, below = place - 1 - row * w, int(game.height) + 1 - row
     up_or_down, left_or_right = w if below < row else -w, 1 if w - 1 - column < column else -1
     if min(row - 1, below - 1) < min(column, w - 1 - column):
@@ -180,137 +184,144 @@ def _ways_out(game: Record, place: int) -> tuple[int, int]:
 
 
 @jit(inline=True)
-def _is_alone(game: Record, seat: int, place: int) -> bool:
+def _is_single_node(game: State, seat: int, place: int) -> bool:
     """Return whether all four orthogonal neighbours are live points of `seat`."""
     cell, w, live = game.cell, int(game.width), seat + 1
     others = int(cell[place - w]) ^ live | int(cell[place + 1]) ^ live
     others |= int(cell[place + w]) ^ live | int(cell[place - 1]) ^ live
-    return others & LIVE == 0
+    return others & LIVE_MASK == 0
 
 
-@inner
-def unmark(game: Record, first: int, stop: int) -> None:
-    """Unmark the cells `walk[first:stop]` and remove them from `walk`."""
+@jit_internal
+def unmark(game: State, first: int, stop: int) -> None:
+    """Unmark the cells `cell_list[first:stop]` and remove them from `cell_list`."""
     for i in range(first, stop):
-        game.cell[int(game.walk[i])] &= UNMARKED
-        game.walk[i] = 0
+        game.cell[int(game.cell_list[i])] &= NOT_MARKED
+        game.cell_list[i] = 0
 
 
 @jit(inline=True)
-def _mark_enclosed(game: Record, seat: int, size: int) -> None:
-    """Mark the first `size` cells of `walk` as enclosed by the seat, and remove them from `walk`."""
-    cell, walk, enclosed = game.cell, game.walk, ENCLOSED << seat
+def _mark_enclosed(game: State, seat: int, size: int) -> None:
+    """Mark the first `size` cells of `cell_list` as enclosed by the seat, and remove them from `cell_list`."""
+    cell, walk, enclosed = game.cell, game.cell_list, ENCLOSED << seat
     for i in range(size):
         value = int(cell[int(walk[i])])
-        game.held[seat] += value & POINT == 2 - seat
-        cell[int(walk[i])] = (value | enclosed) & UNMARKED
+        game.capturable[seat] += value & POINT_MASK == 2 - seat
+        cell[int(walk[i])] = (value | enclosed) & NOT_MARKED
         walk[i] = 0
 
 
-@inner
-def is_held(value: int, seat: int) -> bool:
-    """Return whether a cell's value is that of an opposing point in a core that `seat` encloses and has not drawn."""
-    return value & _held_bits(seat) == (2 - seat | ENCLOSED << seat)
+@jit_internal
+def is_capturable(value: int, seat: int) -> bool:
+    """Return whether a cell with this value has an opposing point in a core that `seat` encloses and has not drawn."""
+    return value & _capturable_mask(seat) == (2 - seat | ENCLOSED << seat)
 
 
 @jit(inline=True)
-def _held_bits(seat: int) -> int:
-    """Return the mask of the bits that decide `is_held`; of `REGION` only the seat's bit, as each seat has its own."""
-    return POINT | ENCLOSED << seat | seat + 1 << 2
+def _capturable_mask(seat: int) -> int:
+    """Return the mask of the bits that `is_capturable` compares: point, enclosed by `seat`, in a region of `seat`."""
+    return POINT_MASK | ENCLOSED << seat | seat + 1 << 2
 
 
-# What may be drawn: while a seat is drawing, the end of `walk` lists the lowest opposing point of each core that the
-# seat may draw, the lowest of all last. So queries need not search for cores, and do not change the state.
+# Drawable cores: while a seat is drawing, the end of `cell_list` has one cell for each core that the seat may draw, in
+# descending order. It is the first cell of the core for which `is_capturable` is true. So queries need not search for
+# cores, and do not change the state.
 
 
-@inner
-def list_drawable(game: Record, seat: int) -> None:
-    """Write the list of cores that `seat` may draw to the end of `walk`."""
-    cell, walk = game.cell, game.walk
-    top, left, place = len(walk), np.int64(game.held[seat]), np.int64(0)
-    while left > 1:
-        place = next_held(game, seat, place)
-        for i in range(flood(game, seat, place, top)):  # cells stay marked until all cores are found
-            left -= is_held(int(cell[int(walk[i])]), seat)
+@jit_internal
+def list_drawable(game: State, seat: int) -> None:
+    """Write the cores that `seat` may draw to the end of `cell_list`: one cell per core, in descending order."""
+    cell, walk = game.cell, game.cell_list
+    top, remaining, place = len(walk), np.int64(game.capturable[seat]), np.int64(0)
+    while remaining > 1:
+        place = next_capturable(game, seat, place)
+        for i in range(flood_fill(game, seat, place, top)):  # cells stay marked until all cores are found
+            remaining -= is_capturable(int(cell[int(walk[i])]), seat)
             walk[i] = 0
-        top -= 1  # `walk` stays long enough: a core takes one entry, and later fills do not visit its cells again
+        top -= 1  # later flood fills need one entry less, because they do not visit the cells of this core again
         walk[top] = place
-    if left:  # the last point is a core that needs no flood fill
-        walk[top - 1] = next_held(game, seat, place)
-    if game.held[seat] > 1:
+    if remaining:  # a single point that remains needs no flood fill
+        walk[top - 1] = next_capturable(game, seat, place)
+    if game.capturable[seat] > 1:
         for i in range(len(cell)):
-            cell[i] &= UNMARKED
+            cell[i] &= NOT_MARKED
 
 
-@inner
-def next_held(game: Record, seat: int, place: int) -> int:
-    """Return the first cell from `place` on for which `is_held` is true and which is not marked; there must be one.
+@jit_internal
+def next_capturable(game: State, seat: int, place: int) -> int:
+    """Return the first unmarked cell at or after `place` for which `is_capturable` is true. Such a cell must exist.
 
     Tests eight cells at once: after the XOR, a byte of the word is 0 if the cell has the wanted bits. Zero bytes are
     found as in H. S. Warren, "Hacker's Delight", 6-1: the high bit of a byte is set unless the byte is 0, without
     carries between bytes.
     """
-    words, byte = game.cell.view(np.uint64), place // WORD
-    bits, held = EACH * np.uint64(_held_bits(seat) | MARK), EACH * np.uint64(2 - seat | ENCLOSED << seat)
-    skipped = ~np.uint64(0) << np.uint64(place % WORD * 8)
+    words, byte = game.cell.view(np.uint64), place // CELLS_PER_WORD
+    bits, held = (
+        ONE_PER_BYTE * np.uint64(_capturable_mask(seat) | MARKED),
+        ONE_PER_BYTE * np.uint64(2 - seat | ENCLOSED << seat),
+    )
+    included = ~np.uint64(0) << np.uint64(place % CELLS_PER_WORD * 8)
     while True:
-        other = words[byte] & bits ^ held
-        found = ~((other & LOW) + LOW | other) & HIGH & skipped
+        difference = words[byte] & bits ^ held
+        found = ~((difference & LOW_BITS) + LOW_BITS | difference) & HIGH_BITS & included
         if found:
-            return byte * WORD + (lowest(np.int64(found)) >> 3)  # type: ignore[arg-type]
-        byte, skipped = byte + 1, ~np.uint64(0)
+            return byte * CELLS_PER_WORD + (lowest_bit(np.int64(found)) >> 3)  # type: ignore[arg-type]
+        byte, included = byte + 1, ~np.uint64(0)
 
 
 @jit(inline=True)
-def forget_drawable(game: Record) -> None:
+def clear_drawable(game: State) -> None:
     """Clear the list that `list_drawable` wrote."""
     for number in range(count_drawable(game)):
-        game.walk[len(game.walk) - 1 - number] = 0
+        game.cell_list[len(game.cell_list) - 1 - number] = 0
 
 
-@inner
-def count_drawable(game: Record) -> int:
-    """Return the number of cores that may be drawn."""
-    count, last = 0, len(game.walk) - 1
-    while game.walk[last - count]:
+@jit_internal
+def count_drawable(game: State) -> int:
+    """Return the number of cores that the seat to move may draw now."""
+    count, last = 0, len(game.cell_list) - 1
+    while game.cell_list[last - count]:
         count += 1
     return count
 
 
-@inner
-def drawable_node(game: Record, number: int) -> int:
-    """Return the node that names drawable core `number`; the nodes ascend."""
-    return int(game.walk[len(game.walk) - 1 - number]) - int(game.width) - 1
+@jit_internal
+def drawable_node(game: State, number: int) -> int:
+    """Return the node that names drawable core `number`, counted from 0 in ascending order of these nodes."""
+    return int(game.cell_list[len(game.cell_list) - 1 - number]) - int(game.width) - 1
 
 
 # Drawing
 
 
-@inner
-def draw_region(game: Record, seat: int, start: int) -> None:
+@jit_internal
+def draw_region(game: State, seat: int, start: int) -> None:
     """Draw the smallest chain of `seat` round the drawable core of cell `start`; its inside becomes a region."""
-    core = flood(game, seat, start, len(game.walk))
+    core = flood_fill(game, seat, start, len(game.cell_list))
     chain, stop = core, core
     if core > 1:  # round a single node the chain is its four neighbours, and nothing else lies inside
         chain = trace_chain(game, seat, core)
         stop = _fill_inside(game, core, chain)
-    broken = _take(game, seat, core, chain, stop)
+    broken = _add_to_region(game, seat, core, chain, stop)
     if broken:
         if core == 1:
             chain = stop = trace_chain(game, seat, core)
-        _join_cores(game, 1 - seat, core, chain, stop)
+        _update_opposing_cores(game, 1 - seat, core, chain, stop)
     unmark(game, 0, stop)
 
 
-@inner
-def trace_chain(game: Record, seat: int, core: int) -> int:
-    """Append the smallest simple closed chain round the core `walk[:core]` to `walk`, marked; return the chain's end.
+@jit_internal
+def trace_chain(game: State, seat: int, core: int) -> int:
+    """Append the smallest simple closed chain round the core `cell_list[:core]` to `cell_list`, and mark its cells.
 
-    The trace follows the live points round the core, with the core on the right. Whenever it reaches a node a second
-    time, it removes the loop in between, because what is attached by a single node is no part of the chain. It starts
-    above a highest node of the core. That link cannot be part of such a loop, because no node of the core is above it.
+    The trace follows the live points round the core, with the core on the right. When it reaches a node a second time,
+    it removes the loop in between: a loop that is attached by a single node is not part of the chain. The trace starts
+    above a node in the top row of the core. This first link is in no such loop, because no node of the core is above.
+
+    Returns:
+        The end of the chain in `cell_list`; the chain is `cell_list[core:end]`.
     """
-    cell, walk = game.cell, game.walk
+    cell, walk = game.cell, game.cell_list
     here = int(walk[0])
     for i in range(1, core):
         here = min(here, int(walk[i]))
@@ -319,16 +330,16 @@ def trace_chain(game: Record, seat: int, core: int) -> int:
     direction = _next_link(game, seat, here, SOUTH)
     first = direction
     while True:
-        if cell[here] & MARK:
+        if cell[here] & MARKED:
             while walk[stop - 1] != here:
                 stop -= 1
-                cell[int(walk[stop])] &= UNMARKED
+                cell[int(walk[stop])] &= NOT_MARKED
                 walk[stop] = 0
         else:
-            cell[here] |= MARK
+            cell[here] |= MARKED
             walk[stop] = here
             stop += 1
-        here += step(game, direction)
+        here += direction_step(game, direction)
         core_side = direction + 2 + direction % 2 & 7  # direction from here to the core node that was seen last
         direction = _next_link(game, seat, here, core_side)
         if here == start and direction == first:
@@ -336,20 +347,20 @@ def trace_chain(game: Record, seat: int, core: int) -> int:
 
 
 @jit(inline=True)
-def _next_link(game: Record, seat: int, here: int, direction: int) -> int:
-    """Return the direction of the next link: turn left from a direction into the core until a live point is ahead."""
-    while game.cell[here + step(game, direction)] & LIVE != seat + 1:
+def _next_link(game: State, seat: int, here: int, direction: int) -> int:
+    """Return the direction of the next link: turning left from `direction`, the first one with a live point."""
+    while game.cell[here + direction_step(game, direction)] & LIVE_MASK != seat + 1:
         direction = direction - 1 & 7
     return direction
 
 
-@inner
-def _fill_inside(game: Record, core: int, chain: int) -> int:
-    """Append the other cells inside the chain to `walk`, marked; return their end.
+@jit_internal
+def _fill_inside(game: State, core: int, chain: int) -> int:
+    """Append the cells inside the chain but not in the core to `cell_list`, and mark them; return the end of the list.
 
-    `walk[:core]` is the core and `walk[core:chain]` the chain.
+    `cell_list[:core]` is the core and `cell_list[core:chain]` the chain.
     """
-    cell, walk, w = game.cell, game.walk, int(game.width)
+    cell, walk, w = game.cell, game.cell_list, int(game.width)
     i, stop = 0, chain
     while i < stop:
         if i == core:
@@ -358,70 +369,71 @@ def _fill_inside(game: Record, core: int, chain: int) -> int:
         here = int(walk[i])
         i += 1
         for there in (here - w, here + 1, here + w, here - 1):
-            if cell[there] & MARK == 0:
-                cell[there] |= MARK
+            if cell[there] & MARKED == 0:
+                cell[there] |= MARKED
                 walk[stop] = there
                 stop += 1
     return stop
 
 
-@inner
-def _take(game: Record, seat: int, core: int, chain: int, stop: int) -> bool:
-    """Put the cells `walk[:core]` and `walk[chain:stop]` into a region of `seat`, and update the counts.
+@jit_internal
+def _add_to_region(game: State, seat: int, core: int, chain: int, stop: int) -> bool:
+    """Put the cells `cell_list[:core]` and `cell_list[chain:stop]` into a region of `seat`, and update the counts.
 
     Returns:
-        Whether an opposing point next to a core that the opponent encloses has become inert, so that the core may be
-        connected to others now.
+        Whether a live opposing point next to a core that the opponent encloses has become inert. Then the point no
+        longer bounds this core, which may now be connected to other cores.
     """
     cell, own, opposing, broken = game.cell, seat + 1, 2 - seat, False
     for i in range(stop):
         if core <= i < chain:
             continue
-        place = np.int64(game.walk[i])
+        place = np.int64(game.cell_list[i])
         value = int(cell[place])
-        point, region = value & POINT, (value & REGION) >> 2
-        game.held[seat] -= is_held(value, seat)
-        game.free -= value & LIVE == 0
+        point, region = value & POINT_MASK, (value & REGION_MASK) >> 2
+        game.capturable[seat] -= is_capturable(value, seat)
+        game.free -= value & LIVE_MASK == 0
         if point == opposing and region != own:
             game.score[seat] += 1
-            broken |= region == 0 and beside(game, place, ENCLOSED << 1 - seat)
+            broken |= region == 0 and any_neighbour_has(game, place, ENCLOSED << 1 - seat)
         if point == own and region == opposing:
             game.score[1 - seat] -= 1
-            game.held[1 - seat] += 1
-        cell[place] = value & ~REGION | own << 2 | ENCLOSED << seat
+            game.capturable[1 - seat] += 1
+        cell[place] = value & ~REGION_MASK | own << 2 | ENCLOSED << seat
     return broken
 
 
-@inner
-def _join_cores(game: Record, seat: int, core: int, chain: int, stop: int) -> None:
-    """Update what `seat` encloses after the cells `walk[:core]` and `walk[chain:stop]` became an opposing region.
+@jit_internal
+def _update_opposing_cores(game: State, seat: int, core: int, chain: int, stop: int) -> None:
+    """Update which nodes `seat` encloses after the opponent has drawn a region.
 
-    The region, its chain `walk[core:chain]`, and each core that had a node there, are one core of `seat` now. Every
-    path out of the region crosses the chain, so this core is enclosed if all cells of the chain were enclosed.
+    The region is `cell_list[:core]` and `cell_list[chain:stop]`, its chain `cell_list[core:chain]`. The region, its
+    chain and all cores of `seat` that overlapped them are now a single core of `seat`. Every path out of the region
+    crosses the chain, so the single core is enclosed if all cells of the chain were enclosed.
     """
     cell, bit, enclosed = game.cell, ENCLOSED << seat, ENCLOSED << seat
     for i in range(core, chain):
-        enclosed &= int(cell[int(game.walk[i])])
+        enclosed &= int(cell[int(game.cell_list[i])])
     if enclosed:
         for i in range(stop):
-            cell[int(game.walk[i])] |= bit
+            cell[int(game.cell_list[i])] |= bit
     else:
-        _open_cores(game, seat, stop)
+        _unmark_open_cores(game, seat, stop)
 
 
-@inner
-def _open_cores(game: Record, seat: int, stop: int) -> None:
-    """Clear the enclosed bits of `seat` on the cells `walk[:stop]` and on all enclosed cells connected to them."""
-    walk, w, bit = game.walk, int(game.width), ENCLOSED << seat
+@jit_internal
+def _unmark_open_cores(game: State, seat: int, stop: int) -> None:
+    """Clear the enclosed bits of `seat` on the cells `cell_list[:stop]` and all enclosed cells connected to them."""
+    walk, w, bit = game.cell_list, int(game.width), ENCLOSED << seat
     for i in range(stop):
-        _open(game, seat, int(walk[i]))
+        _unmark_enclosed(game, seat, int(walk[i]))
     waiting = stop
     for i in range(stop):
         here = int(walk[i])
         while True:
-            for there in (here - w, here + 1, here + w, here - 1):  # steps beyond a row's end reach no enclosed node
+            for there in (here - w, here + 1, here + w, here - 1):  # steps beyond a row's end lead to edge nodes
                 if game.cell[there] & bit:
-                    _open(game, seat, there)
+                    _unmark_enclosed(game, seat, there)
                     walk[waiting] = there
                     waiting += 1
             if waiting == stop:
@@ -432,15 +444,15 @@ def _open_cores(game: Record, seat: int, stop: int) -> None:
 
 
 @jit(inline=True)
-def _open(game: Record, seat: int, place: int) -> None:
+def _unmark_enclosed(game: State, seat: int, place: int) -> None:
     """Clear the enclosed bit of `seat` on a cell."""
     value = int(game.cell[place])
-    game.held[seat] -= is_held(value, seat)
+    game.capturable[seat] -= is_capturable(value, seat)
     game.cell[place] = value & ~(ENCLOSED << seat)
 
 
-@inner
-def beside(game: Record, place: int, bit: int) -> bool:
-    """Return whether a bit is set on any of the four orthogonal neighbours."""
+@jit_internal
+def any_neighbour_has(game: State, place: int, bit: int) -> bool:
+    """Return whether `bit` is set in any of the four orthogonal neighbours of cell `place`."""
     cell, w = game.cell, int(game.width)
     return (int(cell[place - w]) | int(cell[place + 1]) | int(cell[place + w]) | int(cell[place - 1])) & bit != 0

@@ -1,4 +1,4 @@
-"""Render positions of Kropki as text for a terminal, and as an RGB array. Only drawing pixels imports pygame."""
+"""Render positions of Kropki as text for a terminal, and as an RGB array. Only `render_rgb` imports pygame."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ninetka_env.games.kropki.geometry import column_name
 from ninetka_env.games.kropki.picture import INKS, draw, headline
 from ninetka_env.games.kropki.text import SEATS
 
-SIGNS = {(0, 0): "·", (1, 0): "●", (2, 0): "○", (1, 2): "x", (2, 1): "o", (1, 1): "#", (2, 2): "@", (0, 1): "/",
-         (0, 2): "\\"}  # fmt: skip
+TERMINAL_SIGNS = {(0, 0): "·", (1, 0): "●", (2, 0): "○", (1, 2): "x", (2, 1): "o", (1, 1): "#", (2, 2): "@",
+                  (0, 1): "/", (0, 2): "\\"}  # fmt: skip
 """The sign of each (point, region), 0 for none, else seat + 1.
 
 In order: free, live points, captured points, points inside own regions, empty nodes inside regions.
@@ -21,7 +21,7 @@ _PAPER = (252, 250, 243)
 
 
 def render_ansi(game: Game, color: bool = True) -> str:
-    """Return the board as text for a terminal. 39 columns and the text next to the board take 110 characters.
+    """Return the board as text for a terminal. The widest board, 39 columns, needs lines of 110 characters.
 
     The last point is in brackets. While a seat is drawing, the text next to the board lists the legal actions.
 
@@ -42,7 +42,7 @@ def render_ansi(game: Game, color: bool = True) -> str:
     side += [""] * (len(lines) - len(side))
     width = 2 * game.width + 6
     return "\n".join(
-        f"{line}{' ' * (width - _seen(line))}{note}".rstrip() for line, note in zip(lines, side, strict=True)
+        f"{line}{' ' * (width - _visible_length(line))}{note}".rstrip() for line, note in zip(lines, side, strict=True)
     )
 
 
@@ -50,12 +50,12 @@ def _row(game: Game, row: int, color: bool) -> str:
     """Return a row of the board as text, with its number."""
     codes = list(zip(game.board[row].tolist(), game.region[row].tolist(), strict=True))
     last = game.last_point if game.last_point is not None else -1
-    at = last % game.width if last // game.width == row else -2
+    last_column = last % game.width if last // game.width == row else -2
     words = [f"{game.height - row:3} "]
     for column, code in enumerate(codes):
-        before = "[" if column == at else "]" if column == at + 1 else " "
-        words.append(_paint(before, (0, 0), color) + _paint(SIGNS[code], code, color))
-    return "".join(words) + _paint("]" if at == game.width - 1 else " ", (0, 0), color)
+        before = "[" if column == last_column else "]" if column == last_column + 1 else " "
+        words.append(_paint(before, (0, 0), color) + _paint(TERMINAL_SIGNS[code], code, color))
+    return "".join(words) + _paint("]" if last_column == game.width - 1 else " ", (0, 0), color)
 
 
 def _paint(text: str, code: tuple[int, int], color: bool) -> str:
@@ -68,7 +68,7 @@ def _paint(text: str, code: tuple[int, int], color: bool) -> str:
     return f"\x1b[38;2;{ink[0]};{ink[1]};{ink[2]};48;2;{paper[0]};{paper[1]};{paper[2]}m{text}\x1b[0m"
 
 
-def _seen(line: str) -> int:
+def _visible_length(line: str) -> int:
     """Return the length of a line of text without its escape sequences."""
     return sum(part.partition("m")[2] != "" and len(part.partition("m")[2]) for part in line.split("\x1b")[1:]) + len(
         line.split("\x1b")[0]

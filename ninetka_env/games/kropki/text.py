@@ -26,9 +26,9 @@ import numpy.typing as npt
 
 from ninetka_env.core.text import quote
 from ninetka_env.games.kropki.geometry import (
-    LEAST_SIDE,
-    MOST_HEIGHT,
-    MOST_WIDTH,
+    MAX_HEIGHT,
+    MAX_WIDTH,
+    MIN_SIDE,
     column_name,
     node_index,
     node_name,
@@ -58,7 +58,7 @@ class Position(NamedTuple):
 
     board: npt.NDArray[np.int8]
     region: npt.NDArray[np.int8]
-    """(H, W), as `board`: 0 for none, else seat + 1."""
+    """`board` and `region`, both (H, W): the points and the regions of the nodes; 0 for none, else seat + 1."""
     to_move: int
     drawing: bool
     last: int | None
@@ -78,21 +78,23 @@ def write_position(position: Position) -> str:
     lines = [header, "", _columns(width)]
     for row in range(height):
         codes = zip(position.board[row].tolist(), position.region[row].tolist(), strict=True)
-        lines.append(f"{height - row:2}   " + " ".join(f"{_SIGN_OF[code]:>2}"[-_wide(width) :] for code in codes))
+        lines.append(
+            f"{height - row:2}   " + " ".join(f"{_SIGN_OF[code]:>2}"[-_column_width(width) :] for code in codes)
+        )
     return "\n".join(lines)
 
 
 def _columns(width: int) -> str:
-    return "     " + " ".join(f"{column_name(column):>2}"[-_wide(width) :] for column in range(width))
+    return "     " + " ".join(f"{column_name(column):>2}"[-_column_width(width) :] for column in range(width))
 
 
-def _wide(width: int) -> int:
+def _column_width(width: int) -> int:
     """Return the number of characters of a column of the drawing."""
     return len(column_name(width - 1))
 
 
 def read_position(text: str) -> Position:
-    """Return what `write_position` wrote.
+    """Parse a text that `write_position` returned.
 
     Raises:
         ValueError: if the text is not valid; the message gives the line and what was expected there.
@@ -103,9 +105,9 @@ def read_position(text: str) -> Position:
     if not match:
         raise ValueError(f"line {number}: expected {_HEADER_HELP!r}, found {quote(' '.join(words))}")
     width, height = int(match[1]), int(match[2])
-    if not (LEAST_SIDE <= width <= MOST_WIDTH and LEAST_SIDE <= height <= MOST_HEIGHT):
-        most = f"{MOST_WIDTH} x {MOST_HEIGHT}"
-        raise ValueError(f"line {number}: {width} x {height}: expected {LEAST_SIDE} x {LEAST_SIDE} to {most}")
+    if not (MIN_SIDE <= width <= MAX_WIDTH and MIN_SIDE <= height <= MAX_HEIGHT):
+        most = f"{MAX_WIDTH} x {MAX_HEIGHT}"
+        raise ValueError(f"line {number}: {width} x {height}: expected {MIN_SIDE} x {MIN_SIDE} to {most}")
     try:
         last = None if match[7] == "-" else node_index(match[7], width, height)
     except ValueError as error:

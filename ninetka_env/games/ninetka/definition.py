@@ -1,11 +1,14 @@
-"""The definition of 9tka for the registry of games: its options, sizes and compiled functions."""
+"""The definition of 9tka for the registry of games: its options, sizes and compiled functions.
+
+The rules are in `rules.py`, the class for one position in `game.py`.
+"""
 
 from __future__ import annotations
 
 from typing import TypedDict
 
 from ninetka_env.core.options import Choice
-from ninetka_env.core.registry import Definition, Limits, Sizes, Values, register
+from ninetka_env.core.registry import Definition, Limits, OptionValues, Sizes, register
 from ninetka_env.games.ninetka import choices, observation, rules
 from ninetka_env.games.ninetka.geometry import (
     ACTION_SYMMETRIES,
@@ -16,7 +19,7 @@ from ninetka_env.games.ninetka.geometry import (
     NUM_SECTIONS,
 )
 from ninetka_env.games.ninetka.observation import SHAPE
-from ninetka_env.games.ninetka.rules import GAME, NEUTRAL_PLACEMENTS, TURN_ORDERS, Phase
+from ninetka_env.games.ninetka.rules import NEUTRAL_PLACEMENTS, STATE_DTYPE, TURN_ORDERS, Phase
 from ninetka_env.games.ninetka.text import SEATS
 
 OPTIONS = (
@@ -26,7 +29,7 @@ OPTIONS = (
     Choice("turn_order", "restart", "seat 0 opens every phase, or turns continue from phase to phase", TURN_ORDERS),
     Choice("auto_pass", True, "the rules play forced passes, or the seat to move passes by action 121", (False, True)),
 )  # fmt: skip
-"""The options of the game. Compiled code gets the index of each value."""
+"""The options of the game. Compiled code receives, for each option, the index of its value."""
 
 
 class NinetkaOptions(TypedDict, total=False):
@@ -41,15 +44,16 @@ class NinetkaOptions(TypedDict, total=False):
     """True (the default): the rules play forced passes at once. False: the seat to move must pass by action 121."""
 
 
-MOST_PLIES, MOST_PASSES = 81, 36 * 3
-"""Limits on the length of a game: 9 neutral stones, 36 placements and 36 slides; and passes if the players must pass
-themselves: after each slide, each of the at most 3 other seats may pass once."""
+MAX_PLIES, MAX_PASSES = 81, 36 * 3
+"""The maximum numbers of plies without passes (9 neutral stones, 36 placements, 36 slides), and of passes.
+
+Passes are actions only without `auto_pass`. After each slide, each of the at most 3 other seats may pass once."""
 
 
-def _sizes(options: Values) -> Sizes:
-    plies = MOST_PLIES if options["auto_pass"] else MOST_PLIES + MOST_PASSES
-    drawn = NUM_NEUTRALS if options["neutral_placement"] == "random" else 0
-    return Sizes(GAME, options["num_players"], NUM_ACTIONS, SHAPE, plies, drawn)
+def _sizes(options: OptionValues) -> Sizes:
+    plies = MAX_PLIES if options["auto_pass"] else MAX_PLIES + MAX_PASSES
+    num_drawn = NUM_NEUTRALS if options["neutral_placement"] == "random" else 0
+    return Sizes(STATE_DTYPE, options["num_players"], NUM_ACTIONS, SHAPE, plies, num_drawn)
 
 
 NINETKA = register(
@@ -59,7 +63,7 @@ NINETKA = register(
         version="ninetka_v0",
         options=OPTIONS,
         sizes=_sizes,
-        dtypes={GAME: Limits(MAX_PLAYERS, NUM_ACTIONS, len(NEUTRAL_SQUARE), NUM_SECTIONS)},
+        dtypes={STATE_DTYPE: Limits(MAX_PLAYERS, NUM_ACTIONS, len(NEUTRAL_SQUARE), NUM_SECTIONS)},
         compiled=(
             rules.start, rules.is_over, rules.is_legal, rules.write_legal_mask, rules.play, rules.winner_of,
             rules.plies, rules.num_actions, rules.stage,
@@ -68,10 +72,10 @@ NINETKA = register(
             choices.write_choices, choices.choice_action, choices.play_choice, choices.prepare_root,
             choices.forced_action, choices.random_action, choices.playout,
         ),
-        game="ninetka_env.games.ninetka.game:Game",
+        class_path="ninetka_env.games.ninetka.game:Game",
         seats=SEATS,
         stages=tuple(phase.name.lower() for phase in Phase),
-        pictures="ninetka_env.games.ninetka.render",
+        renderer="ninetka_env.games.ninetka.render",
         symmetries=lambda options: ACTION_SYMMETRIES,
     )
 )  # fmt: skip

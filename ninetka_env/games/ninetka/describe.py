@@ -1,4 +1,7 @@
-"""Describe the last action of a game of 9tka: its landing square, and a short text."""
+"""Describe the last action of a game of 9tka: its landing square, and a short text.
+
+`render.py` and `picture.py` call these functions. The names of actions are in `geometry.py`.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +31,19 @@ def last_landing(game: Game) -> int | None:
     return int(next(place for place in places if game.board.flat[place]))
 
 
-def describe_last(game: Game) -> str:
-    """Describe the last action and the seats passed over after it: `"blue: A5 to D5; yellow passed over"`."""
+def describe_last_action(game: Game) -> str:
+    """Return a text on the last action and the seats passed over after it: `"blue: A5 to D5; yellow passed over"`.
+
+    It is empty before the first action.
+    """
     if game.last_action is None:
         return ""
     landing = last_landing(game)
     if landing is None:
         return f"{SEATS[(game.to_move - 1) % game.num_players]}: pass"
     code = int(game.board.flat[landing])
-    told = f"{'neutral stone' if code == NEUTRAL_STONE else SEATS[code - 1]}: {square_name(game.last_action)}"
+    text = f"{'neutral stone' if code == NEUTRAL_STONE else SEATS[code - 1]}: {square_name(game.last_action)}"
     if landing != game.last_action:
-        told += f" to {square_name(landing)}"
+        text += f" to {square_name(landing)}"
     passed = " and ".join(SEATS[seat] for seat in game.passed)
-    return f"{told}; {passed} passed over" if passed else told
+    return f"{text}; {passed} passed over" if passed else text

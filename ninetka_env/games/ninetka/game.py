@@ -11,7 +11,7 @@ from ninetka_env.core import game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import takes_options
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka import rules
 from ninetka_env.games.ninetka.definition import OPTIONS, NinetkaOptions
 from ninetka_env.games.ninetka.geometry import (
@@ -34,7 +34,7 @@ from ninetka_env.games.ninetka.text import read_position, seat_label, write_posi
 
 
 class Game(game.Game):
-    """One position of 9tka, from which the game can be played on.
+    """A game of 9tka: one position, which `play` advances in place.
 
     Seats and sections count from 0. Actions 0..120 are squares: the square that gets a neutral stone, the edge square
     that gets a stone, or the edge square whose stone slides. Action 121 passes.
@@ -51,7 +51,7 @@ class Game(game.Game):
     name = "ninetka"
 
     @classmethod
-    @takes_options(OPTIONS, by_name=True)
+    @takes_options(OPTIONS, keyword_only=True)
     def new(cls, num_players: int = 2, *, seed: int | None = None, **options: Unpack[NinetkaOptions]) -> Self:
         """Start a game.
 
@@ -66,16 +66,22 @@ class Game(game.Game):
         return cls.start(cls.definition().variant(num_players=num_players, **options), seed)
 
     @classmethod
-    @takes_options(OPTIONS[1:], by_name=True)
+    @takes_options(OPTIONS[1:], keyword_only=True)
     def from_board(
         cls, board: npt.ArrayLike, to_move: int, num_players: int, **options: Unpack[NinetkaOptions]
     ) -> Self:
-        """Return the position of an (11, 11) array of cell codes (0 empty, seat + 1, 5 neutral) with `to_move` to act.
+        """Return a position with this board and seat `to_move` to move.
 
         The phase follows from the board. With `auto_pass`, a seat that cannot slide is passed over at once.
 
+        Args:
+            board: (11, 11) cell codes: 0 empty, seat + 1, 5 neutral.
+            to_move: the seat to move.
+            num_players: 2, 3 or 4.
+            **options: as for `new`.
+
         Raises:
-            ValueError: if the position is found to be impossible; see `position.read_board` for what is checked.
+            ValueError: if an option is wrong, or a check of `position.read_board` finds the position impossible.
         """
         codes = cls.definition().variant(num_players=num_players, **options).codes
         game = cls(read_board(np.asarray(board), to_move, num_players, *codes[1:]))
@@ -85,7 +91,7 @@ class Game(game.Game):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the position that `str(game)` wrote; raise `ValueError` with the number of a wrong line."""
+        """Parse a position that `str(game)` returned; raise `ValueError` with the number of a wrong line."""
         found = read_position(text)
         errors = []
         for neutral_placement in NEUTRAL_PLACEMENTS:  # the text does not contain this option
@@ -101,18 +107,19 @@ class Game(game.Game):
                 return game
             errors = [ValueError(f"{seat_label(found.to_move)}: none of its stones can slide, so it is passed over")]
             break
-        raise ValueError(f"{found.where}: {errors[0]}")
+        raise ValueError(f"{found.source_lines}: {errors[0]}")
 
     def drawn_actions(self) -> tuple[int, ...]:
-        """Return the squares of the neutral stones of a start position that were placed at random."""
+        """Return the squares of the randomly placed neutral stones; this must be a start position."""
         return tuple(np.flatnonzero(self.records["board"][0] == NEUTRAL_STONE).tolist())
 
     @classmethod
     def start_from(cls, variant: Variant, drawn: tuple[int, ...]) -> Self:
-        """Return the start position with neutral stones on these squares.
+        """Return the start position of `variant` with randomly placed neutral stones on the squares `drawn`.
 
         Raises:
-            ValueError: if these stones cannot have been placed at random, or the players place them.
+            ValueError: if the squares are not possible for the neutral stones; or if squares are given, but the players
+                place the neutral stones.
         """
         if variant.options["neutral_placement"] == "players":
             if drawn:
@@ -172,7 +179,7 @@ class Game(game.Game):
         """Return the square where the movable stone on edge square `square` would come to rest.
 
         Raises:
-            ValueError: if no movable stone stands there.
+            ValueError: if there is no movable stone on `square`.
         """
         if not (0 <= square < SIZE * SIZE and self.movable().flat[square]):
             name = action_name(square) if 0 <= square < PASS else f"square {square}"
@@ -184,7 +191,7 @@ class Game(game.Game):
         return action_name(action)
 
     def action_index(self, name: str) -> int:
-        """Return the action of a name; raise `ValueError` for other text."""
+        """Return the action with a name; raise `ValueError` if there is none."""
         return action_index(name)
 
     def __str__(self) -> str:
@@ -201,10 +208,10 @@ class Game(game.Game):
 
 
 @jit
-def _pass_over(games: Records, index: int) -> int:
+def _pass_over(games: StateArray, index: int) -> int:
     return rules.pass_over(games[index])
 
 
 @jit
-def _landing(games: Records, index: int, square: int) -> int:
+def _landing(games: StateArray, index: int, square: int) -> int:
     return rules.landing_square(games[index], int(SQUARE_SLOT[square]))

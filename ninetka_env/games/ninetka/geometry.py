@@ -14,6 +14,8 @@ The numbering, for square = 11 * row + col:
      8     23 [s  6  s][s  7  s][s  8  s] 24   3
      9     25 [s  s  s][s  s  s][s  s  s] 26   2
     10      . 27 28 29 30 31 32 33 34 35  .    1
+
+Next, read `rules.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import frozen
+from ninetka_env.core.jit import readonly_array
 from ninetka_env.core.text import quote
 
 SIZE = 11
@@ -47,39 +49,41 @@ COLUMN_NAMES = "ABCDEFGHIJK"
 _rows, _cols = np.divmod(np.arange(NUM_SQUARES), SIZE)
 _row_inside, _col_inside = (_rows % 10 != 0), (_cols % 10 != 0)
 
-INNER = frozen(_row_inside & _col_inside, np.bool_)
+INNER = readonly_array(_row_inside & _col_inside, np.bool_)
 """(121,) bool: the 81 squares that belong to sections."""
-EDGE = frozen(_row_inside ^ _col_inside, np.bool_)
+EDGE = readonly_array(_row_inside ^ _col_inside, np.bool_)
 """(121,) bool: the 36 squares where stones start; the corners are neither inner nor edge."""
-SECTION = frozen(np.where(INNER, 3 * ((_rows - 1) // 3) + (_cols - 1) // 3, -1), np.int8)
+SECTION = readonly_array(np.where(INNER, 3 * ((_rows - 1) // 3) + (_cols - 1) // 3, -1), np.int8)
 """(121,) int8: the section of each square, -1 outside the inner region."""
-SLOT_SQUARE = frozen(np.flatnonzero(EDGE), np.uint8)
+SLOT_SQUARE = readonly_array(np.flatnonzero(EDGE), np.uint8)
 """(36,) uint8: the edge square of each slot."""
-SQUARE_SLOT = frozen([int(np.searchsorted(SLOT_SQUARE, s)) if EDGE[s] else -1 for s in range(NUM_SQUARES)], np.int8)
+SQUARE_SLOT = readonly_array(
+    [int(np.searchsorted(SLOT_SQUARE, s)) if EDGE[s] else -1 for s in range(NUM_SQUARES)], np.int8
+)
 """(121,) int8: the slot of each edge square, -1 elsewhere."""
 ALL_SLOTS = (1 << NUM_SLOTS) - 1
 """The bit set of all 36 slots. Bit sets of slots are int64 throughout."""
 
-LINE_SQUARES = frozen(
+LINE_SQUARES = readonly_array(
     [[SIZE * r + c for c in range(1, 10)] for r in range(1, 10)]
     + [[SIZE * r + c for r in range(1, 10)] for c in range(1, 10)],
     np.uint8,
 )
 """(18, 9) uint8: the squares of each line."""
-ROW_LINE = frozen(np.where(INNER, _rows - 1, -1), np.int8)
-COLUMN_LINE = frozen(np.where(INNER, 9 + _cols - 1, -1), np.int8)
-"""(121,) int8: the two lines that cross in an inner square. The place of the square in its row line is
-`COLUMN_LINE - 9`, and its place in its column line is `ROW_LINE`."""
+ROW_LINE = readonly_array(np.where(INNER, _rows - 1, -1), np.int8)
+COLUMN_LINE = readonly_array(np.where(INNER, 9 + _cols - 1, -1), np.int8)
+"""(121,) int8: the row line (0..8) and the column line (9..17) of each inner square, -1 elsewhere. The square has the
+place `COLUMN_LINE - 9` in its row line, and the place `ROW_LINE` in its column line; places are 0..8."""
 
 _slot_row, _slot_col = _rows[SLOT_SQUARE], _cols[SLOT_SQUARE]
-SLOT_LINE = frozen(np.where(_slot_row % 10 != 0, _slot_row - 1, 9 + _slot_col - 1), np.uint8)
+SLOT_LINE = readonly_array(np.where(_slot_row % 10 != 0, _slot_row - 1, 9 + _slot_col - 1), np.uint8)
 """(36,) uint8: the line along which a slot's stone slides."""
-SLOT_END = frozen((_slot_row == 10) | (_slot_col == 10), np.uint8)
+SLOT_END = readonly_array((_slot_row == 10) | (_slot_col == 10), np.uint8)
 """(36,) uint8: 0 for slots at the start of their line (left, top), 1 for those at its end (right, bottom)."""
 
 
 def _landing_place(occupied: int, end: int) -> int:
-    """Return the last empty place on the way from one end of a line; -1 if its first place is occupied."""
+    """Return the place where a stone from one end of a line stops, by the line's occupancy bits; -1 if blocked."""
     order = range(LINE_LENGTH) if end == 0 else range(LINE_LENGTH - 1, -1, -1)
     landing = -1
     for place in order:
@@ -89,29 +93,29 @@ def _landing_place(occupied: int, end: int) -> int:
     return landing
 
 
-LANDING_PLACE = frozen([[_landing_place(o, e) for o in range(1 << LINE_LENGTH)] for e in (0, 1)], np.int8)
+LANDING_PLACE = readonly_array([[_landing_place(o, e) for o in range(1 << LINE_LENGTH)] for e in (0, 1)], np.int8)
 """(2, 512) int8: by end of a line and the line's occupancy bits, the place (0..8) where a stone comes to rest; -1 if
 the stone is blocked."""
 
-ADJACENT_SLOTS = frozen(
+ADJACENT_SLOTS = readonly_array(
     [
         sum(1 << int(SQUARE_SLOT[n]) for n in (s - SIZE, s - 1, s + 1, s + SIZE) if EDGE[n]) if INNER[s] else 0
         for s in range(NUM_SQUARES)
     ],
     np.int64,
 )
-"""(121,) int64: the slots that a stone on an inner square blocks, as bits: two in an inner corner, else at most one."""
-ENTRY_SQUARE = frozen(
+"""(121,) int64: for each inner square, the bit set of the slots next to it, which a stone on it blocks; else 0."""
+ENTRY_SQUARE = readonly_array(
     [int(LINE_SQUARES[line, 8 * end]) for line, end in zip(SLOT_LINE, SLOT_END, strict=True)], np.uint8
 )
 """(36,) uint8: the inner square next to each slot."""
 
 _in_ring = (_rows >= 2) & (_rows <= 8) & (_cols >= 2) & (_cols <= 8)
-NEUTRAL_SQUARE = frozen(np.flatnonzero(_in_ring), np.uint8)
+NEUTRAL_SQUARE = readonly_array(np.flatnonzero(_in_ring), np.uint8)
 """(49,) uint8: the squares where neutral stones may be placed."""
-SQUARE_NEUTRAL = frozen(np.where(_in_ring, np.cumsum(_in_ring) - 1, -1), np.int8)
+SQUARE_NEUTRAL = readonly_array(np.where(_in_ring, np.cumsum(_in_ring) - 1, -1), np.int8)
 """(121,) int8: index of a square in `NEUTRAL_SQUARE`, -1 elsewhere."""
-SECTION_NEUTRALS = frozen(
+SECTION_NEUTRALS = readonly_array(
     [sum(1 << i for i, s in enumerate(NEUTRAL_SQUARE) if SECTION[s] == k) for k in range(NUM_SECTIONS)], np.int64
 )
 """(9,) int64: for each section, the bit set (over `NEUTRAL_SQUARE`) of its squares that a neutral stone may take."""
@@ -126,15 +130,15 @@ def _symmetry(k: int) -> npt.NDArray[np.int64]:
     return np.asarray(SIZE * row + col)
 
 
-SYMMETRIES = frozen([_symmetry(k) for k in range(8)], np.int16)
+SYMMETRIES = readonly_array([_symmetry(k) for k in range(8)], np.int16)
 """(8, 121) int16: `SYMMETRIES[k, s]` is the square to which symmetry k maps square s; symmetry 0 is the identity. To
 map a board: `new[SYMMETRIES[k]] = old`."""
-INVERSE_SYMMETRY = frozen(
+INVERSE_SYMMETRY = readonly_array(
     [next(j for j in range(8) if (SYMMETRIES[j][SYMMETRIES[k]] == np.arange(NUM_SQUARES)).all()) for k in range(8)],
     np.int8,
 )
 """(8,) int8: the inverse of each symmetry."""
-ACTION_SYMMETRIES = frozen(np.hstack([SYMMETRIES, np.full((8, 1), PASS)]), np.int16)
+ACTION_SYMMETRIES = readonly_array(np.hstack([SYMMETRIES, np.full((8, 1), PASS)]), np.int16)
 """(8, 122) int16: `SYMMETRIES` for actions; the action to pass is mapped to itself."""
 
 
@@ -164,5 +168,5 @@ def action_name(action: int) -> str:
 
 
 def action_index(name: str) -> int:
-    """Return the action of a name from `action_name`; raise `ValueError` for other text."""
+    """Return the action with a name that `action_name` returns; raise `ValueError` for other text."""
     return PASS if name == "pass" else square_index(name)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import frozen, jit, lowest
-from ninetka_env.core.verbs import Record, relative_seat
+from ninetka_env.core.jit import jit, lowest_bit, readonly_array
+from ninetka_env.core.verbs import State, relative_seat
 from ninetka_env.games.ninetka.geometry import (
     EDGE,
     NEUTRAL_STONE,
@@ -24,8 +24,8 @@ from ninetka_env.games.ninetka.geometry import (
 from ninetka_env.games.ninetka.rules import MOVEMENT, NEUTRAL, PLACEMENT, landing_square, movable_slots
 
 
-class Planes(NamedTuple):
-    """One row of the table of planes: planes `first .. first + number - 1` hold `meaning`."""
+class PlaneGroup(NamedTuple):
+    """A row in the table of planes: the planes `first .. first + number - 1` and their meaning."""
 
     name: str
     first: int
@@ -34,16 +34,16 @@ class Planes(NamedTuple):
 
 
 PLANES = (
-    Planes("stones", 0, 4, "stones of relative seats 0..3, on the edge or settled"),
-    Planes("neutral", 4, 1, "neutral stones"),
-    Planes("phase", 5, 3, "the phase, one-hot: neutral, placement, movement (filled planes)"),
-    Planes("num_players", 8, 3, "the number of players, one-hot: 2, 3, 4 (filled planes)"),
-    Planes("to_move", 11, 4, "the relative seat to move, one-hot (filled planes)"),
-    Planes("viewer", 15, 4, "the viewer's own seat, one-hot: the later seat wins ties (filled planes)"),
-    Planes("movable", 19, 1, "edge stones, of all seats, that can still slide"),
-    Planes("landing", 20, 1, "squares where the viewer's movable stones would come to rest"),
-    Planes("owned", 21, 1, "sections that the viewer owns"),
-    Planes("lost", 22, 1, "sections that another seat owns"),
+    PlaneGroup("stones", 0, 4, "stones of relative seats 0..3, on the edge or settled"),
+    PlaneGroup("neutral", 4, 1, "neutral stones"),
+    PlaneGroup("phase", 5, 3, "the phase, one-hot: neutral, placement, movement (filled planes)"),
+    PlaneGroup("num_players", 8, 3, "the number of players, one-hot: 2, 3, 4 (filled planes)"),
+    PlaneGroup("to_move", 11, 4, "the relative seat to move, one-hot (filled planes)"),
+    PlaneGroup("viewer", 15, 4, "the viewer's own seat, one-hot: the later seat wins ties (filled planes)"),
+    PlaneGroup("movable", 19, 1, "edge stones, of all seats, that can still slide"),
+    PlaneGroup("landing", 20, 1, "squares where the viewer's movable stones would come to rest"),
+    PlaneGroup("owned", 21, 1, "sections that the viewer owns"),
+    PlaneGroup("lost", 22, 1, "sections that another seat owns"),
 )
 """The table of planes, in order."""
 
@@ -52,24 +52,26 @@ SHAPE = (NUM_PLANES, SIZE, SIZE)
 """Shape of an observation, (C, 11, 11)."""
 
 _NEUTRAL, _PHASE, _NUM_PLAYERS, _TO_MOVE, _VIEWER, _MOVABLE, _LANDING, _OWNED, _LOST = (p.first for p in PLANES[1:])
-_OWNED_ROWS = frozen(
+_OWNED_ROWS = readonly_array(
     [[SECTION[s] >= 0 and owned >> SECTION[s] & 1 for s in range(SIZE + 1, 4 * SIZE)] for owned in range(8)], np.int8
 )
-"""(8, 32) int8: by bit set of owned sections among three neighbours in a row: their squares in three board rows, from
-column B of the first row on."""
+"""(8, 32) int8: a plane's values in one band of three sections: 1 on the squares of owned sections, else 0.
 
-Tensor = npt.NDArray[np.int8]
+The first index is the bit set of the band's owned sections. The second index counts squares from column B of the
+band's first row on."""
+
+Int8Array = npt.NDArray[np.int8]
 
 
 @jit(inline=True)
-def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
+def write_observation(game: State, viewer: int, planes: Int8Array) -> None:
     """Write all planes of `game` as seen by seat `viewer` into `planes`, (C * 121,) int8."""
     write_slow_planes(game, viewer, planes)
     write_fast_planes(game, viewer, planes)
 
 
 @jit(inline=True)
-def write_slow_planes(game: Record, viewer: int, planes: Tensor) -> None:
+def write_slow_planes(game: State, viewer: int, planes: Int8Array) -> None:
     """Clear all planes, and write the planes that `write_fast_planes` does not write.
 
     For a viewer who is to move, these planes do not change during a phase.
@@ -84,7 +86,7 @@ def write_slow_planes(game: Record, viewer: int, planes: Tensor) -> None:
 
 
 @jit(inline=True)
-def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
+def write_fast_planes(game: State, viewer: int, planes: Int8Array) -> None:
     """Write the planes that may change with every ply of a phase: stones, viewer, movable, landing, owned and lost."""
     for seat in range(game.num_players):
         _write_stones(game, seat + 1, planes, relative_seat(seat, viewer, game.num_players))
@@ -99,31 +101,31 @@ def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
 
 
 @jit(inline=True)
-def _write_movable(game: Record, planes: Tensor) -> None:
+def _write_movable(game: State, planes: Int8Array) -> None:
     movable = planes[_MOVABLE * NUM_SQUARES : _LANDING * NUM_SQUARES]
-    if game.phase == PLACEMENT:  # every edge stone can slide, and a loop over the whole board is faster
+    if game.phase == PLACEMENT:  # every edge stone can slide, and this loop is faster than one over the bits
         for square in range(NUM_SQUARES):
             movable[square] = EDGE[square] & (game.board[square] != 0)
         return
     movable[:] = 0
     bits = movable_slots(game)
     while bits:
-        movable[SLOT_SQUARE[lowest(bits)]] = 1
+        movable[SLOT_SQUARE[lowest_bit(bits)]] = 1
         bits &= bits - 1
 
 
 @jit(inline=True)
-def _write_landing(game: Record, viewer: int, planes: Tensor) -> None:
+def _write_landing(game: State, viewer: int, planes: Int8Array) -> None:
     landing = planes[_LANDING * NUM_SQUARES : _OWNED * NUM_SQUARES]
     landing[:] = 0
     bits = game.movable[viewer]
     while bits:
-        landing[landing_square(game, lowest(bits))] = 1
+        landing[landing_square(game, lowest_bit(bits))] = 1
         bits &= bits - 1
 
 
 @jit(inline=True)
-def _fill(planes: Tensor, plane: int, value: int) -> None:
+def _fill(planes: Int8Array, plane: int, value: int) -> None:
     """Fill one plane."""
     first = int(plane) * NUM_SQUARES
     squares = planes[first : first + NUM_SQUARES]
@@ -132,7 +134,7 @@ def _fill(planes: Tensor, plane: int, value: int) -> None:
 
 
 @jit(inline=True)
-def _write_stones(game: Record, code: int, planes: Tensor, plane: int) -> None:
+def _write_stones(game: State, code: int, planes: Int8Array, plane: int) -> None:
     """Mark the squares with cell code `code`."""
     cell, first = np.int8(code), int(plane) * NUM_SQUARES
     squares = planes[first : first + NUM_SQUARES]
@@ -141,7 +143,7 @@ def _write_stones(game: Record, code: int, planes: Tensor, plane: int) -> None:
 
 
 @jit(inline=True)
-def _write_owners(game: Record, viewer: int, planes: Tensor) -> None:
+def _write_owners(game: State, viewer: int, planes: Int8Array) -> None:
     """Write the planes `owned` and `lost`."""
     owned, lost = game.owned[viewer], 0
     for seat in range(game.num_players):
@@ -154,7 +156,7 @@ def _write_owners(game: Record, viewer: int, planes: Tensor) -> None:
 
 
 @jit(inline=True)
-def _copy_rows(rows: Tensor, planes: Tensor, first: int) -> None:
+def _copy_rows(rows: Int8Array, planes: Int8Array, first: int) -> None:
     target = planes[first : first + 32]
     for place in range(32):  # numba's slice assignment is slower, because it checks for overlap
         target[place] = rows[place]

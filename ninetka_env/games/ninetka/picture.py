@@ -1,5 +1,7 @@
 """Draw a position of 9tka in pixels, with pygame on a surface that needs no display.
 
+Start reading at `draw`. `render.py` calls it, and has text and SVG.
+
 Lengths are in squares of the board. The background is drawn once for each size. pygame is imported by the functions
 that draw, not with this module.
 """
@@ -11,8 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ninetka_env.core.drawing import Canvas, Colour, Floats, lens, load_pygame, mix, shaded, stone_sprite
-from ninetka_env.games.ninetka.describe import describe_last, last_landing
+from ninetka_env.core.drawing import (
+    Canvas,
+    Colour,
+    Floats,
+    load_pygame,
+    mix,
+    shaded_lens,
+    sprite_coordinates,
+    stone_sprite,
+)
+from ninetka_env.games.ninetka.describe import describe_last_action, last_landing
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, NEUTRAL_STONE, NUM_SLOTS, SIZE
 from ninetka_env.games.ninetka.rules import Phase
@@ -24,7 +35,7 @@ STONE_COLOURS: tuple[Colour, ...] = ((246, 198, 55), (62, 126, 206), (236, 118, 
 _PAGE, _CARD, _TEXT, _FAINT = (244, 239, 230), (253, 250, 244), (58, 48, 42), (150, 137, 124)
 _WOOD, _WELL, _FELT, _LINE = (118, 82, 56), (90, 60, 41), (230, 216, 190), (200, 181, 149)
 _NAMES, _BAR = (214, 191, 160), (196, 74, 58)
-CELLS, _FIRST = 12.6, 0.8
+HEIGHT_IN_SQUARES, _BOARD_OFFSET = 12.6, 0.8
 """The height of the picture, and the distance of the squares from its top and left edge, in squares."""
 
 
@@ -34,7 +45,7 @@ def draw(game: Game, size: int = 720) -> Any:
         raise ValueError(f"size={size}: expected a height of 100..4000 pixels")
     canvas = _Canvas(size)
     _draw_sections(canvas, game)
-    _draw_trace(canvas, game)
+    _draw_slide(canvas, game)
     _draw_stones(canvas, game)
     _draw_panel(canvas, game)
     return canvas.finished()
@@ -43,29 +54,29 @@ def draw(game: Game, size: int = 720) -> Any:
 def centre(square: int) -> tuple[float, float]:
     """Return the centre of a square as (x, y), in squares from the left and the top of the picture."""
     row, col = divmod(square, SIZE)
-    return _FIRST + col + 0.5, _FIRST + row + 0.5
+    return _BOARD_OFFSET + col + 0.5, _BOARD_OFFSET + row + 0.5
 
 
 class _Canvas(Canvas):
     """A canvas in units of board squares that starts with the background."""
 
     def __init__(self, size: int, background: bool = True) -> None:
-        super().__init__((7 * size // 5, size), CELLS, _background(size) if background else None)
+        super().__init__((7 * size // 5, size), HEIGHT_IN_SQUARES, _background(size) if background else None)
 
     def stone(self, x: float, y: float, code: int, diameter: float = 0.82, dimmed: bool = False) -> None:
         """Draw a stone with its shadow."""
         self.sprite(_stone_sprite(code, round(diameter * self.cell), dimmed), x, y)
 
     def mark(self, x: float, y: float, code: int, colour: Colour, radius: float = 2.8) -> None:
-        """Draw the mark of a seat without a stone; `radius` is the radius of the stone that the mark would fit."""
+        """Draw only the mark of a cell code, in the size that it has on a stone of this radius."""
         self.sprite(_mark_sprite(code, round(2 * radius * self.cell), colour), x, y)
 
 
 @functools.lru_cache(maxsize=64)
 def _stone_sprite(code: int, diameter: int, dimmed: bool) -> Any:
     """Return a stone with light from the top left and its shadow, on a transparent surface."""
-    x, y = lens(diameter)
-    rgb = shaded(STONE_COLOURS[code - 1], x, y)
+    x, y = sprite_coordinates(diameter)
+    rgb = shaded_lens(STONE_COLOURS[code - 1], x, y)
     ink = mix(STONE_COLOURS[code - 1], *((255, 255, 255), 0.72) if code in (2, 5) else ((40, 20, 0), 0.62))
     inside = np.clip(0.5 - _mark_distance(code, x, y) * diameter / 2, 0, 1)[..., None]
     rgb = rgb * (1 - inside) + np.array(ink) * inside
@@ -76,7 +87,7 @@ def _stone_sprite(code: int, diameter: int, dimmed: bool) -> Any:
 
 @functools.lru_cache(maxsize=16)
 def _mark_sprite(code: int, diameter: int, colour: Colour) -> Any:
-    """Return the mark for a stone of this diameter, on a transparent surface."""
+    """Return the mark of a cell code on a transparent surface, in the size that it has on a stone of this diameter."""
     side = diameter // 2
     y, x = (np.mgrid[:side, :side] - (side - 1) / 2) / (diameter / 2)
     alpha = 255 * np.clip(0.5 - _mark_distance(code, x, y) * diameter / 2, 0, 1)
@@ -103,18 +114,18 @@ def _background(size: int) -> Any:
     """Return a surface with the unchanging background: page, wooden frame with wells, names of rows and columns."""
     canvas = _Canvas(size, background=False)
     canvas.surface.fill(_PAGE)
-    length = CELLS - 0.4
+    length = HEIGHT_IN_SQUARES - 0.4
     canvas.box(0.24, 0.27, length, length, mix(_PAGE, (0, 0, 0), 0.2), 0.35)
     canvas.box(0.2, 0.2, length, length, _WOOD, 0.35)
-    canvas.grain(_WOOD)
+    canvas.add_wood_grain(_WOOD)
     for square in np.flatnonzero(EDGE).tolist():
         x, y = centre(square)
         canvas.disc(x, y + 0.025, 0.4, mix(_WOOD, (255, 235, 200), 0.18))
         canvas.disc(x, y, 0.4, _WELL)
         canvas.disc(x, y + 0.03, 0.37, mix(_WELL, _WOOD, 0.25))
     for place in range(SIZE):
-        middle = _FIRST + place + 0.5
-        for far in (0.5, CELLS - 0.5):
+        middle = _BOARD_OFFSET + place + 0.5
+        for far in (0.5, HEIGHT_IN_SQUARES - 0.5):
             canvas.text(COLUMN_NAMES[place], middle, far, 0.42, _NAMES, 0.5)
             canvas.text(str(SIZE - place), far, middle, 0.42, _NAMES, 0.5)
     return canvas.surface
@@ -122,7 +133,7 @@ def _background(size: int) -> Any:
 
 def _draw_sections(canvas: _Canvas, game: Game) -> None:
     """Draw the nine sections, in the colours of their owners."""
-    start = _FIRST + 1
+    start = _BOARD_OFFSET + 1
     canvas.box(start - 0.06, start - 0.06, 9.12, 9.12, mix(_WELL, (0, 0, 0), 0.35), 0.1)
     for section, owner in enumerate(game.section_owners().tolist()):
         x, y = start + 3 * (section % 3), start + 3 * (section // 3)
@@ -139,7 +150,7 @@ def _draw_sections(canvas: _Canvas, game: Game) -> None:
             canvas.disc(*centre(square), 0.07, mix(_FELT, STONE_COLOURS[NEUTRAL_STONE - 1], 0.45))
 
 
-def _draw_trace(canvas: _Canvas, game: Game) -> None:
+def _draw_slide(canvas: _Canvas, game: Game) -> None:
     """Draw the path of the last slide."""
     origin, landing = game.last_action, last_landing(game)
     if origin is None or landing is None or origin == landing:
@@ -159,17 +170,17 @@ def _draw_stones(canvas: _Canvas, game: Game) -> None:
     for square in np.flatnonzero(game.board.ravel()).tolist():
         x, y = centre(square)
         code = int(game.board.flat[square])
-        waits = game.phase == Phase.MOVEMENT and bool(EDGE[square])
-        canvas.stone(x, y, code, dimmed=waits and not movable[square])
+        on_edge = game.phase == Phase.MOVEMENT and bool(EDGE[square])
+        canvas.stone(x, y, code, dimmed=on_edge and not movable[square])
         if square == landing:
             canvas.disc(x, y, 0.46, (255, 255, 255), 0.07)
-        if waits and not movable[square]:
-            _draw_gate(canvas, square, blocked=True)
-        elif waits and code == game.to_move + 1 and not game.is_over:
-            _draw_gate(canvas, square, blocked=False)
+        if on_edge and not movable[square]:
+            _draw_slide_marker(canvas, square, blocked=True)
+        elif on_edge and code == game.to_move + 1 and not game.is_over:
+            _draw_slide_marker(canvas, square, blocked=False)
 
 
-def _draw_gate(canvas: _Canvas, square: int, blocked: bool) -> None:
+def _draw_slide_marker(canvas: _Canvas, square: int, blocked: bool) -> None:
     """Draw a bar between a blocked edge stone and the board, or an arrow in front of a movable edge stone."""
     row, col = divmod(square, SIZE)
     inward = (int(col == 0) - int(col == 10), int(row == 0) - int(row == 10))
@@ -186,7 +197,7 @@ def _draw_gate(canvas: _Canvas, square: int, blocked: bool) -> None:
 
 def _draw_panel(canvas: _Canvas, game: Game) -> None:
     """Draw the panel next to the board: phase, seats with their scores, the last move."""
-    left, width = CELLS + 0.2, CELLS * 0.4 - 0.5
+    left, width = HEIGHT_IN_SQUARES + 0.2, HEIGHT_IN_SQUARES * 0.4 - 0.5
     canvas.text("9tka", left, 0.95, 1.5, _TEXT)
     canvas.text(headline(game), left, 1.85, 0.52, _TEXT if game.is_over else _FAINT)
     _draw_progress(canvas, game, left, width)
@@ -202,7 +213,7 @@ def _draw_panel(canvas: _Canvas, game: Game) -> None:
         canvas.text(SEATS[seat], left + 1.55, top + 0.58, 0.62, _TEXT)
         canvas.text(seat_note(game, seat), left + 1.55, top + 1.1, 0.4, mix(_FAINT, _TEXT, 0.4))
         canvas.text(str(score), left + width - 0.3, top + 0.82, 1.15, _TEXT, 1)
-    canvas.text(describe_last(game).split(";")[0], left, 11.9, 0.46, _FAINT)
+    canvas.text(describe_last_action(game).split(";")[0], left, 11.9, 0.46, _FAINT)
 
 
 def _draw_progress(canvas: _Canvas, game: Game, left: float, width: float) -> None:

@@ -1,5 +1,7 @@
 """Render positions of 9tka as text for a terminal, as an RGB array, and as SVG.
 
+The pixels are drawn in `picture.py`. `ninetka_env.api.rendering` calls the functions for the environments.
+
 Every seat has its own colour and its own mark (yellow disc, blue triangle, orange square, green diamond; a cross for
 neutral stones), so the colours are not needed to distinguish seats. Only drawing pixels imports pygame.
 """
@@ -9,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.drawing import mix, paint, pixels_of
-from ninetka_env.games.ninetka.describe import describe_last, last_landing
+from ninetka_env.core.drawing import ansi_text, mix, pixels_of
+from ninetka_env.games.ninetka.describe import describe_last_action, last_landing
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, INNER, NEUTRAL_STONE, NUM_SECTIONS, SECTION, SIZE
 from ninetka_env.games.ninetka.picture import STONE_COLOURS, active_seat, draw, headline, seat_note
@@ -47,18 +49,18 @@ def _ansi_columns() -> str:
 
 
 def _ansi_rows(game: Game, color: bool) -> list[str]:
-    """Return the eleven rows with the borders of the sections between them."""
+    """Return lines of text: the eleven rows, with the borders of the sections between them."""
     cells = _ansi_cells(game, color)
     lines = []
     for row in range(SIZE):
         words = cells[SIZE * row : SIZE * row + SIZE]
-        bar = paint("│" if 1 <= row <= 9 else " ", _INK, _FRAME_BACK, color)
+        bar = ansi_text("│" if 1 <= row <= 9 else " ", _INK, _FRAME_BACK, color)
         parts = ["".join(words[a:b]) for a, b in ((0, 1), (1, 4), (4, 7), (7, 10), (10, 11))]
         lines.append(f"{SIZE - row:3} " + bar.join(parts))
         if row % 3 == 0 and row < 10:
             left, middle, right = _BORDERS[row // 3]
             border = left + middle.join(["─" * 9] * 3) + right
-            lines.append("    " + paint(f"   {border}   ", _INK, _FRAME_BACK, color))
+            lines.append("    " + ansi_text(f"   {border}   ", _INK, _FRAME_BACK, color))
     return lines
 
 
@@ -78,7 +80,7 @@ def _ansi_cells(game: Game, color: bool) -> list[str]:
             colour = mix(STONE_COLOURS[code - 1], (255, 190, 190), 0.35 * (code == NEUTRAL_STONE))
             ink = mix(back, colour, 0.6 if blocked[square] else 1)
         left, right = "[]" if square == landing else "()" if square == game.last_action else "  "
-        cells.append(paint(left + mark + right, ink, back, color))
+        cells.append(ansi_text(left + mark + right, ink, back, color))
     return cells
 
 
@@ -88,11 +90,11 @@ def _ansi_side(game: Game, color: bool) -> list[str]:
     scores = game.scores()
     for seat in range(game.num_players):
         arrow = "▶" if seat == active_seat(game) else " "
-        name = paint(f"{_MARKS[seat]} {SEATS[seat]:6}", STONE_COLOURS[seat], None, color)
+        name = ansi_text(f"{_MARKS[seat]} {SEATS[seat]:6}", STONE_COLOURS[seat], None, color)
         lines.append(f"{arrow} {name} {scores[seat]}   {seat_note(game, seat)}".rstrip())
     owners = [_MARKS[owner] if owner >= 0 else "·" for owner in game.section_owners()]
     lines += ["", "sections", *("  " + " ".join(owners[k : k + 3]) for k in (0, 3, 6)), ""]
-    return [*lines, describe_last(game)]
+    return [*lines, describe_last_action(game)]
 
 
 # Pixels

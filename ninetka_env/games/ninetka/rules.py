@@ -1,4 +1,4 @@
-"""The rules of 9tka, compiled. A state is one element of an array with the structured dtype `GAME`.
+"""The rules of 9tka, compiled. A state is one element of an array with the structured dtype `STATE_DTYPE`.
 
 Single games, batches, search and solver all use these functions. The functions do not check their arguments: use
 `is_legal` first. Only `start` draws random numbers. An assignment copies a state: `games[1] = games[0]`.
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.chance import Streams, draw_bit
-from ninetka_env.core.jit import jit, lowest, popcount
-from ninetka_env.core.verbs import Codes, Record
+from ninetka_env.core.jit import jit, lowest_bit, popcount
+from ninetka_env.core.random_streams import Streams, draw_set_bit
+from ninetka_env.core.verbs import OptionCodes, State
 from ninetka_env.games.ninetka.geometry import (
     ADJACENT_SLOTS,
     ALL_NEUTRALS,
@@ -76,17 +76,17 @@ _FIELDS = np.dtype(
         ("auto_pass", np.int8),  # 1: forced passes are played by the rules
         ("phase", np.int8),
         ("to_move", np.int8),
-        ("spare", np.int8, (2,)),  # padding, always 0, so that equal states are equal byte for byte
+        ("padding", np.int8, (2,)),  # padding, always 0, so that equal states are equal byte for byte
     ],
     align=True,
 )
 
-GAME = np.dtype((np.record, _FIELDS))
+STATE_DTYPE = np.dtype((np.record, _FIELDS))
 """The dtype of states. All fields but the options and `to_move` follow from the board; they are stored for speed."""
 
 
 @jit
-def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
+def start(game: State, options: OptionCodes, streams: Streams, index: int) -> None:
     """Start a game; with random neutral stones, draw them from stream `index`. See `definition.OPTIONS`."""
     clear(game, options[0] + 2, options[2], options[3])
     if options[1]:
@@ -94,16 +94,16 @@ def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
 
 
 @jit
-def place_neutrals_at_random(game: Record, streams: Streams, index: int) -> None:
-    """Place the nine neutral stones of a started game, one uniformly random legal square per section."""
+def place_neutrals_at_random(game: State, streams: Streams, index: int) -> None:
+    """Place the nine neutral stones of a started game, each on a uniformly random legal square of its section."""
     for section in range(NUM_SECTIONS):
-        place_neutral(game, NEUTRAL_SQUARE[draw_bit(streams, index, SECTION_NEUTRALS[section])])
+        place_neutral(game, NEUTRAL_SQUARE[draw_set_bit(streams, index, SECTION_NEUTRALS[section])])
     end_turn(game)
     game.to_move = 0
 
 
 @jit
-def clear(game: Record, num_players: int, turn_order: int, auto_pass: int) -> None:
+def clear(game: State, num_players: int, turn_order: int, auto_pass: int) -> None:
     """Make `game` an empty board with seat 0 to place the first neutral stone."""
     game.open = ALL_NEUTRALS
     for seat in range(MAX_PLAYERS):
@@ -121,11 +121,11 @@ def clear(game: Record, num_players: int, turn_order: int, auto_pass: int) -> No
     game.auto_pass = auto_pass
     game.phase = NEUTRAL
     game.to_move = 0
-    game.spare[0] = game.spare[1] = 0
+    game.padding[0] = game.padding[1] = 0
 
 
 @jit
-def legal_bits(game: Record) -> int:
+def legal_bits(game: State) -> int:
     """Return the legal actions of the seat to move, except passes, as a bit set.
 
     A bit is an index in `NEUTRAL_SQUARE` in the neutral phase, and a slot later; `bit_action` converts it to an action.
@@ -137,7 +137,7 @@ def legal_bits(game: Record) -> int:
 
 
 @jit
-def bit_action(game: Record, bit: int) -> int:
+def bit_action(game: State, bit: int) -> int:
     """Return the action of bit number `bit` of `legal_bits`."""
     if game.phase == NEUTRAL:
         return int(NEUTRAL_SQUARE[bit])
@@ -145,25 +145,25 @@ def bit_action(game: Record, bit: int) -> int:
 
 
 @jit
-def movable_slots(game: Record) -> int:
+def movable_slots(game: State) -> int:
     """Return the slots, of all seats, whose stone can still slide, as a bit set."""
     return game.movable[0] | game.movable[1] | game.movable[2] | game.movable[3]
 
 
 @jit
-def is_over(game: Record) -> bool:
+def is_over(game: State) -> bool:
     """Return whether no seat can move any more."""
     return game.phase == MOVEMENT and movable_slots(game) == 0
 
 
 @jit
-def must_pass(game: Record) -> bool:
+def must_pass(game: State) -> bool:
     """Return whether passing is the only legal action (possible only without `auto_pass`)."""
     return game.phase == MOVEMENT and game.movable[game.to_move] == 0 and movable_slots(game) != 0
 
 
 @jit
-def is_legal(game: Record, action: int) -> bool:
+def is_legal(game: State, action: int) -> bool:
     """Return whether the seat to move may play `action`; False for integers that are out of range."""
     if action == PASS:
         return must_pass(game)
@@ -174,35 +174,35 @@ def is_legal(game: Record, action: int) -> bool:
 
 
 @jit
-def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
+def write_legal_mask(game: State, mask: npt.NDArray[np.int8]) -> None:
     """Write the legal actions of the seat to move into `mask`, (122,) int8; all zero when the game is over."""
     mask[:] = 0
     bits = legal_bits(game)
     if game.phase == NEUTRAL:
         while bits:
-            mask[NEUTRAL_SQUARE[lowest(bits)]] = 1
+            mask[NEUTRAL_SQUARE[lowest_bit(bits)]] = 1
             bits &= bits - 1
     elif game.phase == PLACEMENT:
-        for square in range(NUM_SQUARES):  # there are many bits, so a loop over the whole board is faster
+        for square in range(NUM_SQUARES):  # faster than a loop over the bits, because there are many
             mask[square] = EDGE[square] & (game.board[square] == 0)
     elif bits:
         while bits:
-            mask[SLOT_SQUARE[lowest(bits)]] = 1
+            mask[SLOT_SQUARE[lowest_bit(bits)]] = 1
             bits &= bits - 1
     elif must_pass(game):
         mask[PASS] = 1
 
 
 @jit
-def landing_square(game: Record, slot: int) -> int:
-    """Return the square where the stone of `slot` would come to rest; it must be movable."""
+def landing_square(game: State, slot: int) -> int:
+    """Return the square where the stone of `slot` would come to rest; the stone must be movable."""
     line = SLOT_LINE[slot]
     return int(LINE_SQUARES[line, LANDING_PLACE[SLOT_END[slot], game.lines[line]]])
 
 
 @jit
-def play(game: Record, action: int) -> int:
-    """Play a legal action and pass the turn on.
+def play(game: State, action: int) -> int:
+    """Play a legal action and give the turn to the next seat.
 
     Returns:
         The bit set of the seats that the rules passed over because none of their stones can slide.
@@ -213,7 +213,7 @@ def play(game: Record, action: int) -> int:
 
 
 @jit
-def play_bit(game: Record, bit: int) -> int:
+def play_bit(game: State, bit: int) -> int:
     """Play the action of bit number `bit` of `legal_bits`; otherwise like `play`."""
     if game.phase == MOVEMENT:
         slide(game, bit)
@@ -225,7 +225,7 @@ def play_bit(game: Record, bit: int) -> int:
 
 
 @jit
-def place_neutral(game: Record, square: int) -> None:
+def place_neutral(game: State, square: int) -> None:
     """Put a neutral stone on an inner square, and close its section to further neutral stones."""
     game.board[square] = NEUTRAL_STONE
     _occupy(game, square)
@@ -233,16 +233,16 @@ def place_neutral(game: Record, square: int) -> None:
 
 
 @jit
-def place_stone(game: Record, slot: int) -> None:
-    """Put a stone of the seat to move on the edge."""
+def place_stone(game: State, slot: int) -> None:
+    """Put a stone of the seat to move on the edge square of `slot`."""
     game.board[SLOT_SQUARE[slot]] = game.to_move + 1
     game.open &= ~(1 << slot)
     game.movable[game.to_move] |= 1 << slot
 
 
 @jit
-def slide(game: Record, slot: int) -> None:
-    """Slide the movable stone of `slot`, which belongs to the seat to move, into the board."""
+def slide(game: State, slot: int) -> None:
+    """Slide the stone of `slot` into the board. It must be movable and belong to the seat to move."""
     square = landing_square(game, slot)
     game.board[SLOT_SQUARE[slot]] = 0
     game.board[square] = game.to_move + 1
@@ -254,7 +254,7 @@ def slide(game: Record, slot: int) -> None:
 
 
 @jit
-def _occupy(game: Record, square: int) -> None:
+def _occupy(game: State, square: int) -> None:
     """Mark an inner square as occupied in its two lines."""
     row, column = int(ROW_LINE[square]), int(COLUMN_LINE[square])
     game.lines[row] |= 1 << (column - 9)
@@ -262,7 +262,7 @@ def _occupy(game: Record, square: int) -> None:
 
 
 @jit
-def _settle(game: Record, section: int) -> None:
+def _settle(game: State, section: int) -> None:
     """Count one more stone of the seat to move in a section and update who owns it."""
     seat = game.to_move
     game.counts[seat, section] += 1
@@ -275,7 +275,7 @@ def _settle(game: Record, section: int) -> None:
 
 
 @jit
-def end_turn(game: Record) -> int:
+def end_turn(game: State) -> int:
     """Give the turn to the next seat, and start the next phase if due; return the seats passed over, as bits."""
     game.to_move = next_seat(game, game.to_move)
     if game.phase == MOVEMENT:
@@ -289,13 +289,13 @@ def end_turn(game: Record) -> int:
 
 
 @jit
-def next_seat(game: Record, seat: int) -> int:
+def next_seat(game: State, seat: int) -> int:
     """Return the seat after `seat` in turn order."""
     return seat + 1 if seat + 1 < game.num_players else 0
 
 
 @jit
-def pass_over(game: Record) -> int:
+def pass_over(game: State) -> int:
     """With `auto_pass`, give the turn to the next seat that can slide; return the seats passed over, as bits."""
     passed = 0
     if game.auto_pass and game.phase == MOVEMENT and movable_slots(game):
@@ -306,7 +306,7 @@ def pass_over(game: Record) -> int:
 
 
 @jit
-def winner_of(game: Record) -> int:
+def winner_of(game: State) -> int:
     """Return the seat with the highest score; in a tie, the last of the tied seats in seat order."""
     winner, best = 0, 0
     for seat in range(game.num_players):
@@ -317,14 +317,14 @@ def winner_of(game: Record) -> int:
 
 
 @jit
-def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
+def write_scores(game: State, scores: npt.NDArray[Any]) -> None:
     """Write the number of sections that each seat owns, (n,)."""
     for seat in range(game.num_players):
         scores[seat] = popcount(game.owned[seat])
 
 
 @jit
-def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
+def write_score_rewards(game: State, rewards: npt.NDArray[np.float32]) -> None:
     """Write (own score - mean of all scores) / 9 for each seat, (n,) float32."""
     n, total = game.num_players, 0
     for seat in range(n):
@@ -334,7 +334,7 @@ def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
 
 
 @jit
-def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
+def write_targets(game: State, targets: npt.NDArray[np.int8]) -> None:
     """Write the seat that owns each section, (9,) int8; -1 where no seat has strictly most stones."""
     for section in range(NUM_SECTIONS):
         targets[section] = -1
@@ -344,20 +344,20 @@ def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
 
 
 @jit
-def num_actions(game: Record) -> int:
+def num_actions(game: State) -> int:
     """Return 122: the squares and the action to pass."""
     return NUM_ACTIONS
 
 
 @jit
-def stage(game: Record) -> int:
-    """Return the phase."""
+def stage(game: State) -> int:
+    """Return the phase as an int, see `Phase`."""
     return int(game.phase)
 
 
 @jit
-def plies(game: Record) -> int:
-    """Return the number of stones placed plus the number of slides; phases start at 0, 9 and 45."""
+def plies(game: State) -> int:
+    """Return the number of stones placed plus the number of slides. The three phases start at plies 0, 9 and 45."""
     if game.phase == NEUTRAL:
         neutrals = 0
         for section in range(NUM_SECTIONS):

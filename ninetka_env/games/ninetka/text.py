@@ -49,13 +49,13 @@ def write_position(
 ) -> str:
     """Return a position as text that `read_position` reads back; the module docstring describes the format."""
     header = f"9tka  players={num_players}  turn_order={turn_order}  auto_pass={auto_pass}  {seat_label(to_move)}"
-    signs = iter(CELL_SIGNS[code] for code in board.ravel()[_DRAWN])
+    signs = iter(CELL_SIGNS[code] for code in board.ravel()[_SIGN_SQUARES])
     drawn = [re.sub(r"\?", lambda _: next(signs), line) for line in _board_lines()]
     return "\n".join([header, "", *drawn])
 
 
 def _board_lines() -> list[str]:
-    """Return the drawing of the board, `?` for each of the 117 squares that are used."""
+    """Return the lines of the drawing of a board, with `?` for each of the 117 squares that are not corners."""
     border = 8 * " " + "+-------" * 3 + "+"
     lines = [6 * " " + "   ".join(" ".join(COLUMN_NAMES[a:b]) for a, b in ((0, 1), (1, 4), (4, 7), (7, 10), (10, 11)))]
     for row in range(SIZE):
@@ -68,7 +68,7 @@ def _board_lines() -> list[str]:
     return lines
 
 
-_DRAWN = np.setdiff1d(np.arange(NUM_SQUARES), [0, 10, 110, 120])
+_SIGN_SQUARES = np.setdiff1d(np.arange(NUM_SQUARES), [0, 10, 110, 120])
 """The squares in the order of the signs: all but the corners."""
 
 _HEADER = re.compile(
@@ -86,12 +86,12 @@ class Position(NamedTuple):
     num_players: int
     turn_order: str
     auto_pass: bool
-    where: str
-    """The numbers of the lines of text, for error messages."""
+    source_lines: str
+    """Text for error messages: which lines of the text have the position."""
 
 
 def read_position(text: str) -> Position:
-    """Return what `write_position` wrote.
+    """Parse a text that `write_position` returned.
 
     Raises:
         ValueError: if the text is not valid; the message gives the line and what was expected there.
@@ -130,5 +130,5 @@ def _read_board(lines: list[tuple[int, str]], last: int, num_players: int) -> np
     for number, line in lines[index + 1 :]:
         raise ValueError(f"line {number}: expected the end of the text, found {quote(line)}")
     board = np.zeros(NUM_SQUARES, np.int8)
-    board[_DRAWN] = codes
+    board[_SIGN_SQUARES] = codes
     return board.reshape(SIZE, SIZE)

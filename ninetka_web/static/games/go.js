@@ -117,7 +117,7 @@ export function make({ size, stars }, turned) {
       return insight?.ownership ? estimatedPoints(insight.ownership, cells) : [];
     },
     clickMark: () => null,
-    preview: ([point], { ghost }) => placeAt(point, copyOf(ghost, "ghost")),
+    preview: ([point], { preview_code: code }) => placeAt(point, copyOf(code, "ghost")),
     describe: ({ cells }) =>
       COLOURS.map((colour, seat) => {
         const stones = points.filter((point) => cells[point] === seat + 1);

@@ -1,7 +1,7 @@
 // Renderer of Kropki, ten units per square of the paper. Cells: the nodes, row by row from the top: point + 4 * region.
 //
-// The outlines of a seat follow from the nodes in its regions, square by square of the paper: each corner next to a
-// corner inside a region is inside too or a link of the chain.
+// The outlines of a seat's regions are computed from the nodes in them, for each square of the paper: if a corner is
+// in a region, the two corners of the square next to it are in the region too or belong to the chain around the region.
 
 import { svg } from "../dom.js";
 
@@ -79,7 +79,7 @@ export function make({ width, height }, turned) {
   }
 
   /**
-   * Yield the corners of the part of each square of the paper that is inside, including the links of the chain.
+   * Yield, for each square of the paper with a corner inside, its inside corners and the corners next to them.
    * @param {(node: number) => boolean} inside
    */
   function* pieces(inside) {
@@ -95,7 +95,7 @@ export function make({ width, height }, turned) {
   }
 
   /**
-   * Hatch the area inside and draw the chains around it.
+   * Return the tinted and hatched area of the inside nodes, and the chains around it.
    * @param {(node: number) => boolean} inside
    * @param {number} seat
    * @param {string} classes
@@ -162,12 +162,12 @@ export function make({ width, height }, turned) {
     },
     clickMark: ([node, action]) => (action === node ? null : placeAt(node, svg("circle", { class: "may", r: 4.2 }))),
     /** Show the point and what it would enclose; for a drawing, what it would take. */
-    preview: ([node, action], { ghost, hits, previews }) => {
+    preview: ([node, action], { preview_code: code, clickable, preview_cells: previews }) => {
       const isPoint = action === node;
-      const core = hits.flatMap((hit) => (typeof hit !== "number" && hit[1] === action ? [hit[0]] : []));
+      const core = clickable.flatMap((hit) => (typeof hit !== "number" && hit[1] === action ? [hit[0]] : []));
       const inside = new Set(isPoint ? previews[node] : core);
-      const area = outline((other) => inside.has(other), ghost - 1, "planned");
-      return svg("g", {}, ...area, isPoint && placeAt(node, copyOf(ghost, " ghost")));
+      const area = outline((other) => inside.has(other), code - 1, "planned");
+      return svg("g", {}, ...area, isPoint && placeAt(node, copyOf(code, " ghost")));
     },
     describe: ({ cells }) =>
       COLOURS.flatMap((colour, seat) => {

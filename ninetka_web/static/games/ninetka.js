@@ -96,24 +96,28 @@ const renderer = {
     squares(cells)
       .filter((square) => cells[square])
       .map((square) => {
-        const shut = cells[square] >= BLOCKED;
-        return placeAt(square, copyOf(cells[square] % BLOCKED, shut ? "shut" : ""), shut && !over && bar(square));
+        const isBlocked = cells[square] >= BLOCKED;
+        return placeAt(
+          square,
+          copyOf(cells[square] % BLOCKED, isBlocked ? "shut" : ""),
+          isBlocked && !over && bar(square),
+        );
       }),
-  clickMark: ([square, , landing], { ghost }) =>
+  clickMark: ([square, , landing], { preview_code: code }) =>
     landing === undefined
-      ? placeAt(square, svg("circle", { class: `dot c${ghost}`, r: 1.1 }))
+      ? placeAt(square, svg("circle", { class: `dot c${code}`, r: 1.1 }))
       : placeAt(square, svg("circle", { class: "ring", r: 4.5 }), arrow(square)),
-  preview: ([square, , landing], { ghost }) => placeAt(landing ?? square, copyOf(ghost, "ghost")),
+  preview: ([square, , landing], { preview_code: code }) => placeAt(landing ?? square, copyOf(code, "ghost")),
   describe,
 };
 
 /**
  * Return the renderer; there is only one, because the page shows one board at a time.
  * @param {object} _config
- * @param {boolean} turn
+ * @param {boolean} isTurned
  */
-export function make(_config, turn) {
-  turned = turn;
+export function make(_config, isTurned) {
+  turned = isTurned;
   return renderer;
 }
 

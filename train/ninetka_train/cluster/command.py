@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from ninetka_train.cluster import LOCAL
-from ninetka_train.ending import fail_import
+from ninetka_train.exit_handling import fail_on_import_error
 
 if TYPE_CHECKING:
     from ninetka_train.cluster.tasks import ClusterPlayer
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ADDRESS = r"auto|local|ray://.*|([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d+)?"
 """Pattern of addresses; the port is optional."""
 
-Cluster = Annotated[
+ClusterOption = Annotated[
     str | None,
     typer.Option(
         "--cluster",
@@ -29,20 +29,21 @@ Cluster = Annotated[
 ]
 
 
-class OnCluster(TyperCommand):
+class ClusterCommand(TyperCommand):
     """A command whose option `--cluster` has an optional value, which Typer does not support.
 
-    The next argument is the value if it looks like an address and is not an agent, or if the command has only options.
+    If the command has arguments, the next word is the value if it looks like an address and is not an agent. If the
+    command has only options, any next word that does not start with `-` is the value.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Add the default address where the option has no value."""
+        """Insert the default address if the option has no value."""
         only_options = all(parameter.param_type_name == "option" for parameter in self.params)
-        told = list(args)
+        expanded = list(args)
         for place, (one, following) in enumerate(zip(args, [*args, ""][1:], strict=True)):
             if one == "--cluster" and not (_is_word(following) if only_options else _is_address(following)):
-                told[place] = f"--cluster={LOCAL}"
-        return super().parse_args(ctx, told)
+                expanded[place] = f"--cluster={LOCAL}"
+        return super().parse_args(ctx, expanded)
 
 
 def _is_word(text: str) -> bool:
@@ -51,31 +52,36 @@ def _is_word(text: str) -> bool:
 
 def _is_address(text: str) -> bool:
     """Return whether a text looks like an address and does not start with the name of an agent of any game."""
-    from ninetka_agents.parts import GENERIC, games_with
+    from ninetka_agents.plugins import GENERIC_AGENTS, games_with_agent
 
     name = text.partition(":")[0]
-    return _is_word(text) and bool(re.fullmatch(_ADDRESS, text)) and name not in GENERIC and not games_with(name)
+    return (
+        _is_word(text)
+        and bool(re.fullmatch(_ADDRESS, text))
+        and name not in GENERIC_AGENTS
+        and not games_with_agent(name)
+    )
 
 
 @contextmanager
-def on_cluster(address: str | None) -> Iterator[ClusterPlayer | None]:
-    """Return a context manager with a `ClusterPlayer` connected to the cluster; None without an address."""
+def cluster_player(address: str | None) -> Iterator[ClusterPlayer | None]:
+    """Return a context manager that yields a `ClusterPlayer` connected to the cluster, or None without an address."""
     if address is None:
         yield None
         return
     try:
-        from ninetka_train.cluster.connect import cluster
+        from ninetka_train.cluster.connect import connected_player
     except ImportError as error:
-        fail_import("--cluster needs", error, "cluster")
-    with cluster(address, lambda what: typer.echo(f"warning: {what}", err=True)) as player:
+        fail_on_import_error("--cluster needs", error, "cluster")
+    with connected_player(address, lambda what: typer.echo(f"warning: {what}", err=True)) as player:
         yield player
 
 
 def check_repeatable(specs: Sequence[str]) -> None:
     """Raise `ValueError` for agents that may choose different actions on different workers.
 
-    Agents with a time limit depend on the load of the node. External engines have their own state, and may be installed
-    differently.
+    The moves of agents with a time limit depend on the load of the node. External engines have their own state, and
+    nodes may have different versions of them.
     """
     for spec in specs:
         if re.search(r"(?:^|[\[=])gtp(?:$|[:,\]])", spec):
@@ -84,12 +90,12 @@ def check_repeatable(specs: Sequence[str]) -> None:
             raise ValueError(f"agent {spec!r}: time limits are not allowed on a cluster: set simulations instead")
 
 
-def round_line(share: float, numbers: Mapping[str, float]) -> str:
+def round_summary(share: float, numbers: Mapping[str, float]) -> str:
     """Return a one-line summary of a round that was played on a cluster.
 
     Args:
         share: the finished share of the run, 0..1.
-        numbers: the metrics of the round, including `ninetka_train.cluster.workers.Workers.figures`.
+        numbers: the metrics of the round, including `ninetka_train.cluster.workers.Workers.metrics`.
     """
     return (
         f"{share:4.0%}: {numbers['games_per_second']:.3g} games/s, {numbers['samples_per_second']:.4g} samples/s, "

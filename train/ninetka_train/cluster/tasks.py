@@ -1,4 +1,7 @@
-"""The work that a cluster does: tasks of self-play rounds, and batches of matches."""
+"""The work that a cluster does: tasks of self-play rounds, and batches of matches.
+
+Start reading at `ClusterPlayer`. `workers.py` assigns the tasks to workers.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from ray.util.metrics import Gauge
 from ninetka_agents.agent import Agent
 from ninetka_train.cluster.workers import Workers
 from ninetka_train.judging.arena import PlayBatches
-from ninetka_train.judging.lockstep import play_part, warm_up
-from ninetka_train.judging.results import Part, Settings
-from ninetka_train.learning.alphazero import TrainState, pace_of
+from ninetka_train.judging.lockstep import play_range, warm_up
+from ninetka_train.judging.results import MatchSettings, PartialResults
+from ninetka_train.learning.alphazero import TrainState, playing_speed
 from ninetka_train.learning.config import check_config
-from ninetka_train.learning.losses import Log
+from ninetka_train.learning.losses import Metrics
 from ninetka_train.learning.samples import Samples, join
 from ninetka_train.learning.selfplay import play_task, tasks_of
 
@@ -29,49 +32,49 @@ GAUGES = {
     "staleness": "Rounds by which the weights that played the newest games were out of date",
     "again": "Tasks of the newest round that were assigned again",
 }
-"""Metrics of each round that Ray's dashboard shows as `ninetka_<name>`, with their descriptions."""
+"""Names and descriptions of the metrics of each round, which Ray's dashboard shows as `ninetka_<name>`."""
 
 
 class ClusterPlayer:
     """Plays rounds and matches on a cluster, with the same results as in one process."""
 
     def __init__(self, workers: Workers) -> None:
-        """Use these workers."""
+        """Play on these workers, and register the metrics of `GAUGES`."""
         self.workers = workers
         self._gauges = {name: Gauge(f"ninetka_{name}", description) for name, description in GAUGES.items()}
 
-    def play_round(self, state: TrainState) -> tuple[Samples, Log]:
-        """Play a round of self-play; see `ninetka_train.learning.alphazero.Play`."""
+    def play_round(self, state: TrainState) -> tuple[Samples, Metrics]:
+        """Play a round of self-play; see `ninetka_train.learning.alphazero.PlayRound`."""
         start, config = time.perf_counter(), state.config
-        recipe = _play_tasks, (config.model_dump(mode="json"), state.network, state.rounds)
+        recipe = _task_player, (config.model_dump(mode="json"), state.network, state.rounds)
         samples = join(self.workers.map(recipe, tasks_of(config)))
-        return samples, pace_of(config, samples, time.perf_counter() - start) | self.workers.figures
+        return samples, playing_speed(config, samples, time.perf_counter() - start) | self.workers.metrics
 
-    def players_of(self, agents: Sequence[Agent]) -> PlayBatches:
+    def batch_player(self, agents: Sequence[Agent]) -> PlayBatches:
         """Return a function that plays batches of a match of these agents."""
 
-        def play(settings: Settings, batches: Sequence[range]) -> Iterator[Part]:
-            return self.workers.map((_play_parts, (list(agents), settings)), batches)
+        def play(settings: MatchSettings, batches: Sequence[range]) -> Iterator[PartialResults]:
+            return self.workers.map((_part_player, (list(agents), settings)), batches)
 
         return play
 
     def publish(self, numbers: Mapping[str, float]) -> None:
-        """Report the metrics of a round to Ray's dashboard; a round played without a cluster lacks some of them."""
+        """Report the metrics of a round to Ray's dashboard. Metrics that are missing in `numbers` are not reported."""
         for name, gauge in self._gauges.items():
             if name in numbers:
                 gauge.set(numbers[name])
 
 
-def _play_tasks(settings: dict[str, Any], network: Any, number: int) -> Callable[[range], Samples]:
-    """Return a function that plays tasks of a round.
+def _task_player(settings: dict[str, Any], network: Any, number: int) -> Callable[[range], Samples]:
+    """Return a function that plays tasks of the round with the index `number`.
 
     Settings are passed as plain values, because their class is created at run time.
     """
     return functools.partial(play_task, check_config(settings), network.eval(), number)
 
 
-def _play_parts(agents: list[Agent], settings: Settings) -> Callable[[range], Part]:
+def _part_player(agents: list[Agent], settings: MatchSettings) -> Callable[[range], PartialResults]:
     """Return a function that plays batches of a match on one torch thread, like everything on a cluster."""
     variant = settings.variant
     warm_up(agents, variant, variant.game_class.start(variant).records)
-    return functools.partial(play_part, agents, settings)
+    return functools.partial(play_range, agents, settings)

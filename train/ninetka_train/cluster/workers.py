@@ -1,8 +1,8 @@
-"""Workers on a Ray cluster, one per core, and the loop that keeps them busy.
+"""Workers on a Ray cluster, one per core, and the loop that assigns tasks to them.
 
-Ray places, starts and ends the worker processes, and transfers arguments and results. This module assigns tasks to
-workers. The task of a worker that is lost or takes too long is assigned again (see `queue.py`), and nodes that join
-later get workers as soon as Ray reports them.
+Ray chooses their nodes, starts and ends their processes, and transfers arguments and results. The task of a worker that
+is lost or takes too long is assigned again (see `queue.py`). Nodes that join later get workers as soon as Ray reports
+them.
 
 A worker sets the number of numba threads before numba is imported. Modules that import numba are therefore imported
 inside functions.
@@ -28,20 +28,20 @@ import ray
 from ray import cloudpickle
 from ray.exceptions import RayError, RayTaskError
 
-from ninetka_train.cluster.queue import MOST_LOST, PATIENCE, ClusterError, TaskQueue
+from ninetka_train.cluster.queue import MAX_LOST_WORKERS, TASK_TIMEOUT_S, ClusterError, TaskQueue
 
 Recipe = tuple[Callable[..., Callable[[Any], Any]], tuple[Any, ...]]
 """A function and its arguments. Each worker calls the function once; the function that it returns does the tasks."""
 
-BEAT = 1.0
+CHECK_INTERVAL_S = 1.0
 """Seconds between two checks for new nodes; also the timeout of waiting for results."""
-SECONDS = 5.0
+HEAD_TIMEOUT_S = 5.0
 """Timeout of a connection to the head, in seconds."""
-HEAD_PATIENCE = 20.0
+HEAD_LOST_AFTER_S = 20.0
 """Seconds without an answer after which the head counts as lost. Ray would end the process after a minute."""
-HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """The first bytes of an HTTP/2 client (RFC 9113, section 3.4): the preface and an empty SETTINGS frame."""
-SETTINGS = 4
+SETTINGS_FRAME = 4
 """Type of the SETTINGS frame with which a server answers, in the fourth byte of the answer."""
 PACKAGES = ("ninetka_env", "ninetka_agents", "ninetka_train")
 LIBRARIES = ("numpy", "numba", "torch")
@@ -50,21 +50,21 @@ LIBRARIES = ("numpy", "numba", "torch")
 Identity = dict[str, str]
 
 
-# Identity: what a worker must have in common with the process that assigns tasks, to return the same results
+# Identity: properties that must be equal in a worker and in the process that assigns tasks, for the same results
 
 
 @functools.cache
 def identity() -> Identity:
     """Return the versions and sources that results may depend on, and the processor, which may affect rounding."""
     from ninetka_env.core.cache import source_digest  # both imports import numba
-    from ninetka_train.machine import processor
+    from ninetka_train.machine import processor_name
 
     versions = {name: metadata.version(name).partition("+")[0] for name in LIBRARIES}
     sources = {f"source of {package}": source_digest(package)[:12] for package in PACKAGES}
-    return {"Python": platform.python_version(), **versions, **sources, "processor": processor()}
+    return {"Python": platform.python_version(), **versions, **sources, "processor": processor_name()}
 
 
-def check_same(own: Identity, other: Identity, where: str) -> str | None:
+def check_identity(own: Identity, other: Identity, where: str) -> str | None:
     """Compare a worker's identity with that of this process; return a warning, or None if there is none.
 
     Raises:
@@ -79,7 +79,7 @@ def check_same(own: Identity, other: Identity, where: str) -> str | None:
     return None
 
 
-# Serialisation of functions and agents; networks are loaded on the CPU, whatever device they were on
+# Serialisation of functions and agents. Networks are always loaded on the CPU.
 
 
 def pack(what: Any) -> npt.NDArray[np.uint8]:
@@ -98,49 +98,51 @@ def unpack(blob: npt.NDArray[np.uint8]) -> Any:
     return torch.load(io.BytesIO(blob.tobytes()), map_location="cpu", weights_only=False)
 
 
-# The head of the cluster. Ray itself waits silently for an answer, and then ends the process.
+# The head of the cluster. If it does not answer, Ray itself waits without a message and then ends the process.
 
 
-def check_answers(address: str) -> None:
-    """Raise `OSError` if no Ray head answers at HOST:PORT within `SECONDS`. Ray itself would try for minutes.
+def check_head_answers(address: str) -> None:
+    """Raise `OSError` if no Ray head answers at HOST:PORT within `HEAD_TIMEOUT_S`. Ray itself would try for minutes.
 
     A head is a gRPC server and therefore an HTTP/2 server. A head that hangs accepts connections but does not answer.
     """
     host, colon, port = address.rpartition(":")
     if not colon:
         return
-    with socket.create_connection((host.strip("[]"), int(port)), SECONDS) as connection:
+    with socket.create_connection((host.strip("[]"), int(port)), HEAD_TIMEOUT_S) as connection:
         if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):  # such a head answers encrypted clients only
             return
         try:
-            connection.sendall(HELLO)
+            connection.sendall(HTTP2_PREFACE)
             answer = connection.recv(9)
         except TimeoutError:
-            raise TimeoutError(f"it accepts connections, but has sent no answer for {SECONDS:g} seconds") from None
-    if answer[3:4] != bytes([SETTINGS]):
+            raise TimeoutError(
+                f"it accepts connections, but has sent no answer for {HEAD_TIMEOUT_S:g} seconds"
+            ) from None
+    if answer[3:4] != bytes([SETTINGS_FRAME]):
         raise ConnectionError("another program listens at this port" if answer else "it closes connections at once")
 
 
-class Head:
+class ClusterHead:
     """The head of the cluster that this process is connected to."""
 
     def __init__(self) -> None:
-        """Assume that the head answers."""
+        """Store the address of the head."""
         self.address = ray.get_runtime_context().gcs_address
         self._silent_since: float | None = None
 
     def answers(self) -> bool:
-        """Return whether the head answers, so that calls of Ray's functions return.
+        """Return whether the head answers. If it does not, calls of Ray's functions would wait.
 
         Raises:
-            ClusterError: if the head has not answered for `HEAD_PATIENCE` seconds.
+            ClusterError: if the head has not answered for `HEAD_LOST_AFTER_S` seconds.
         """
         try:
-            check_answers(self.address)
+            check_head_answers(self.address)
         except OSError:
             now = time.perf_counter()
             self._silent_since = self._silent_since or now
-            if now - self._silent_since > HEAD_PATIENCE:
+            if now - self._silent_since > HEAD_LOST_AFTER_S:
                 raise ClusterError(f"the cluster is lost: its head at {self.address} does not answer") from None
             return False
         self._silent_since = None
@@ -150,8 +152,8 @@ class Head:
 # Workers
 
 
-def told(error: RayError) -> str:
-    """Return the first line of an error of Ray, whose text may be very long."""
+def first_line(error: RayError) -> str:
+    """Return the first 300 characters of the first line of an error of Ray, whose text may be very long."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
@@ -172,7 +174,8 @@ class Worker:
         """Do a task; return the result and the seconds that it took.
 
         Args:
-            recipe: a list with the reference to a packed `Recipe`, which is fetched if it is a new one.
+            recipe: a list of one reference to a packed `Recipe`. The worker fetches the recipe if it differs from the
+                previous one.
             task: argument of the function that the recipe makes.
         """
         start = time.perf_counter()
@@ -183,7 +186,7 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class _Call:
+class _PendingCall:
     """A pending call of a worker."""
 
     worker: Any
@@ -194,25 +197,25 @@ class _Call:
 class Workers:
     """The workers of the cluster, one per core."""
 
-    def __init__(self, warn: Callable[[str], None], patience: float = PATIENCE) -> None:
+    def __init__(self, warn: Callable[[str], None], timeout_s: float = TASK_TIMEOUT_S) -> None:
         """Start no workers yet.
 
         Args:
             warn: called with messages for the user.
-            patience: minimum time in seconds before a task is overdue; see `ninetka_train.cluster.queue`.
+            timeout_s: minimum time in seconds before a task is overdue; see `ninetka_train.cluster.queue`.
         """
-        self.figures: dict[str, float] = {}
+        self.metrics: dict[str, float] = {}
         """Metrics of the newest call of `map`: `workers`, their number at its end; `idle`, the share of the workers'
         time without a task; `again`, how often a task was assigned again."""
-        self._warn, self._patience = warn, patience
-        self._head, self._turn = Head(), threading.Lock()
+        self._warn, self._timeout_s = warn, timeout_s
+        self._head, self._lock = ClusterHead(), threading.Lock()
         self._new_worker = ray.remote(num_cpus=1)(Worker)
         self.names: dict[Any, str] = {}
-        """Names of the workers that have introduced themselves."""
+        """Names of the workers whose call of `introduce` has returned."""
         self._idle: list[Any] = []
-        self._calls: dict[Any, _Call] = {}
+        self._calls: dict[Any, _PendingCall] = {}
         self._failed_starts = 0
-        self._looked = -BEAT
+        self._last_check = -CHECK_INTERVAL_S
         self._warned: set[str] = set()
 
     def __len__(self) -> int:
@@ -227,17 +230,17 @@ class Workers:
             ClusterError: if workers cannot start, or a task kills its workers repeatedly.
             Exception: any exception that a task raises.
         """
-        with self._turn:  # a round may be played while an evaluation plays games
+        with self._lock:  # a round may be played while an evaluation plays games
             yield from self._map(recipe, tasks)
 
     def _map(self, recipe: Recipe, tasks: Sequence[Any]) -> Iterator[Any]:
         start, busy = time.perf_counter(), 0.0
-        queue, shared = TaskQueue(len(tasks), self._patience), [ray.put(pack(recipe))]
+        queue, shared = TaskQueue(len(tasks), self._timeout_s), [ray.put(pack(recipe))]
         results: dict[int, Any] = {}
         following = 0
         try:
             while following < len(tasks):
-                self._hire()
+                self._start_workers()
                 self._hand_out(queue, shared, tasks)
                 for task, result, seconds in self._collect(queue):
                     results[task], busy = result, busy + seconds
@@ -245,33 +248,33 @@ class Workers:
                     yield results.pop(following)
                     following += 1
         finally:
-            self._dismiss([ref for ref, call in self._calls.items() if call.task is not None])
+            self._end_calls([ref for ref, call in self._calls.items() if call.task is not None])
             wall = time.perf_counter() - start
             idle = max(0.0, 1 - busy / (wall * max(1, len(self))))
-            self.figures = {"workers": len(self), "idle": idle, "again": queue.again}
+            self.metrics = {"workers": len(self), "idle": idle, "again": queue.num_repeats}
 
-    def _hire(self) -> None:
-        """Start workers until there are as many as cores, and let the new ones introduce themselves."""
-        if time.perf_counter() - self._looked < BEAT:
+    def _start_workers(self) -> None:
+        """Start workers until there are as many as cores, and call `introduce` of the new workers."""
+        if time.perf_counter() - self._last_check < CHECK_INTERVAL_S:
             return
-        self._looked = time.perf_counter()
+        self._last_check = time.perf_counter()
         if not self._head.answers():
             return
         for _ in range(int(ray.cluster_resources().get("CPU", 0)) - len(self._idle) - len(self._calls)):
             worker = self._new_worker.remote()
-            self._calls[worker.introduce.remote()] = _Call(worker, None)
+            self._calls[worker.introduce.remote()] = _PendingCall(worker, None)
 
     def _hand_out(self, queue: TaskQueue, shared: list[Any], tasks: Sequence[Any]) -> None:
         while self._idle and (task := queue.take(time.perf_counter())) is not None:
             worker = self._idle.pop()
-            self._calls[worker.run.remote(shared, tasks[task])] = _Call(worker, task)
+            self._calls[worker.run.remote(shared, tasks[task])] = _PendingCall(worker, task)
 
     def _collect(self, queue: TaskQueue) -> Iterator[tuple[int, Any, float]]:
-        """Wait up to `BEAT` seconds for calls to end; yield (task, result, seconds) for each first result."""
+        """Wait up to `CHECK_INTERVAL_S` seconds for calls to end; yield (task, result, seconds) of each new result."""
         if not self._calls:  # the cluster has no nodes
-            time.sleep(BEAT)
+            time.sleep(CHECK_INTERVAL_S)
             return
-        ended, _ = ray.wait(list(self._calls), timeout=BEAT)
+        ended, _ = ray.wait(list(self._calls), timeout=CHECK_INTERVAL_S)
         for ref in ended:
             call = self._calls.pop(ref, None)
             if call is None:  # another worker has just done its task
@@ -279,51 +282,51 @@ class Workers:
             try:
                 answer = ray.get(ref)
             except RayError as error:
-                self._lose(call, queue, error)
+                self._handle_failure(call, queue, error)
                 continue
             self._idle.append(call.worker)
             if call.task is None:
-                self._greet(call.worker, *answer)
+                self._register(call.worker, *answer)
                 continue
             result, seconds = answer
-            if queue.done(call.task, seconds):
-                self._dismiss([other for other, busy in self._calls.items() if busy.task == call.task])
+            if queue.mark_done(call.task, seconds):
+                self._end_calls([other for other, busy in self._calls.items() if busy.task == call.task])
                 yield call.task, result, seconds
 
-    def _greet(self, worker: Any, theirs: dict[str, str], name: str) -> None:
+    def _register(self, worker: Any, theirs: dict[str, str], name: str) -> None:
         """Check a worker's identity and store its name."""
         self._failed_starts, self.names[worker] = 0, name
-        warning = check_same(identity(), theirs, name)
+        warning = check_identity(identity(), theirs, name)
         if warning and theirs["processor"] not in self._warned:
             self._warned.add(theirs["processor"])
             self._warn(warning)
 
-    def _lose(self, call: _Call, queue: TaskQueue, error: RayError) -> None:
+    def _handle_failure(self, call: _PendingCall, queue: TaskQueue, error: RayError) -> None:
         """Handle a failed call: raise the exception of the task, or remove a lost worker and queue its task again."""
         if isinstance(error, RayTaskError) and not isinstance(error.cause, RayError):
             self._idle.append(call.worker)
             raise error.cause from None
         self._failed_starts += call.worker not in self.names
-        self._warn(f"{self._end(call.worker)} is lost: {told(error)}")
+        self._warn(f"{self._kill(call.worker)} is lost: {first_line(error)}")
         if call.task is not None:
-            queue.lost(call.task, [busy.task for busy in self._calls.values()], told(error))
-            self._doubt_idle()
-        elif self._failed_starts >= MOST_LOST and not self.names:
-            raise ClusterError(f"workers do not start: {told(error)}")
+            queue.mark_lost(call.task, [busy.task for busy in self._calls.values()], first_line(error))
+            self._recheck_idle()
+        elif self._failed_starts >= MAX_LOST_WORKERS and not self.names:
+            raise ClusterError(f"workers do not start: {first_line(error)}")
 
-    def _doubt_idle(self) -> None:
-        """Let idle workers introduce themselves again, because all workers of a node are lost together."""
-        self._calls |= {worker.introduce.remote(): _Call(worker, None) for worker in self._idle}
+    def _recheck_idle(self) -> None:
+        """Call `introduce` of idle workers, to find those that are lost: all workers of a node are lost together."""
+        self._calls |= {worker.introduce.remote(): _PendingCall(worker, None) for worker in self._idle}
         self._idle.clear()
 
-    def _dismiss(self, refs: list[Any]) -> None:
+    def _end_calls(self, refs: list[Any]) -> None:
         """Kill the workers of calls whose results are not needed, because they may hang. New workers replace them."""
         for ref in refs:
-            self._end(self._calls.pop(ref).worker)
+            self._kill(self._calls.pop(ref).worker)
 
-    def _end(self, worker: Any) -> str:
+    def _kill(self, worker: Any) -> str:
         """Kill a worker if it is running, so that another one can start; return its name."""
         if ray.is_initialized() and self._head.answers():  # otherwise Ray would start a new cluster, or wait
             ray.kill(worker)
-        self._looked = -BEAT
+        self._last_check = -CHECK_INTERVAL_S
         return self.names.pop(worker, "a new worker")

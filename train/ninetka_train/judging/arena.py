@@ -1,4 +1,4 @@
-"""Play matches between agents, in which every seating of a lineup is played equally often.
+"""Play matches between agents. Every seating of a lineup is played equally often.
 
 See `ninetka_train.judging.schedule` for seatings, and `ninetka_train.judging.lockstep` for how games are played.
 
@@ -16,41 +16,47 @@ from typing import Any
 
 import numpy as np
 
-from ninetka_agents.agent import Agent, AgentLike, as_agent, check_plays
-from ninetka_env.core.options import check_count, check_memory, shortened
+from ninetka_agents.agent import Agent, AgentLike, as_agent, check_agent_game
+from ninetka_env.core.options import check_count, check_memory, short_repr
 from ninetka_env.core.record import GameRecord
-from ninetka_env.core.registry import DEFAULT, Variant, load_variant, with_players
-from ninetka_train.judging.lockstep import AgentError, Lockstep, Progress
-from ninetka_train.judging.results import Part, Results, Settings, unique_names
-from ninetka_train.judging.schedule import count_lineups, usual_opening_plies
+from ninetka_env.core.registry import DEFAULT_GAME, Variant, load_variant, with_players
+from ninetka_train.judging.lockstep import AgentError, LockstepGames, MatchProgress
+from ninetka_train.judging.results import MatchSettings, PartialResults, Results, unique_names
+from ninetka_train.judging.schedule import count_lineups, default_opening_plies
 
-BATCH, REMEMBERED_BATCH = 256, 16
-"""Games played at once by default, and if an agent has a search tree or a process for each game."""
+DEFAULT_BATCH, SEAT_AGENT_BATCH = 256, 16
+"""Default number of games played at once: without and with seat agents (`ninetka_agents.agent.SeatAgent`).
 
-Finished = Callable[[Results, range], object]
+A seat agent needs a tree or a process for each game.
+"""
+
+BatchCallback = Callable[[Results, range], object]
 """Called after every batch with the results so far and the games of the batch; a true return value ends the match.
 Also called when a batch is interrupted or an agent fails; then some games of the batch are not finished."""
-PlayBatches = Callable[[Settings, Sequence[range]], Iterator[Part]]
-"""Plays batches of a match in other processes with `ninetka_train.judging.lockstep.play_part`; yields their results in
-order."""
+PlayBatches = Callable[[MatchSettings, Sequence[range]], Iterator[PartialResults]]
+"""Plays batches of a match in other processes with `ninetka_train.judging.lockstep.play_range`; yields their results
+in order."""
 
 
-class SoFar:
-    """Stores the latest results of a match, for use after an interruption. Pass it to `Match.play` as `finished`."""
+class LatestResults:
+    """Stores the latest results of a match, for use after an interruption.
 
-    def __init__(self, then: Finished | None = None) -> None:
-        """Also call `then` after every batch, and end the match if it returns true."""
+    Pass it to `Match.play` as `on_batch_end`.
+    """
+
+    def __init__(self, callback: BatchCallback | None = None) -> None:
+        """Also call `callback` after every batch, and end the match if it returns true."""
         self.results: Results | None = None
-        self._then = then
+        self._callback = callback
 
     def __call__(self, results: Results, games: range) -> object:
-        """See `Finished`."""
+        """Store the results, and return the result of the callback; see `BatchCallback`."""
         self.results = results
-        return self._then and self._then(results, games)
+        return self._callback and self._callback(results, games)
 
-    def whole_groups(self) -> Results | None:
+    def complete_groups(self) -> Results | None:
         """Return the results of the finished rotation groups; None if there are none."""
-        whole = self.results and self.results.whole_groups()
+        whole = self.results and self.results.complete_groups()
         return whole if whole and len(whole.winners) else None
 
 
@@ -59,7 +65,7 @@ class Match:
     """Checked agents and settings, created by `make_match`. Each call of `play` plays all games again."""
 
     agents: Sequence[Agent]
-    settings: Settings
+    settings: MatchSettings
 
     @property
     def num_games(self) -> int:
@@ -69,47 +75,48 @@ class Match:
     def play(
         self,
         *,
-        progress: Progress | None = None,
-        finished: Finished | None = None,
-        elsewhere: PlayBatches | None = None,
+        progress: MatchProgress | None = None,
+        on_batch_end: BatchCallback | None = None,
+        play_batches: PlayBatches | None = None,
         earlier: Mapping[int, GameRecord] | None = None,
     ) -> Results:
         """Play the games, batch by batch.
 
         Args:
             progress: called with the number of finished games.
-            finished: called after every batch, for instance to save games. If it returns true, a match of one lineup
-                ends, and its whole rotation groups are returned.
-            elsewhere: plays the batches; None to play them in this process.
-            earlier: games of this match that were already played, by their index in the schedule. They are not played
-                again. A batch with missing games is played as a whole, so that networks round as before.
+            on_batch_end: called after every batch, for instance to save games. If it returns true, a match of one
+                lineup ends, and its complete rotation groups are returned.
+            play_batches: plays the batches; None to play them in this process.
+            earlier: games of this match that were already played, by their index in the schedule. A batch of only such
+                games is not played again. A batch with missing games is played as a whole, because the rounding of
+                networks depends on the size of a batch.
 
         Raises:
-            OtherStartError: if an earlier game does not start as in this match.
-            AgentError: if an agent fails before the first game, or later and games are not forfeited; the message names
-                the game and the agent. A seat agent that raises `Forfeit` loses its game, and the match continues.
+            StartMismatchError: if an earlier game does not start as in this match.
+            AgentError: if an agent fails before the first game, or if it fails later and `forfeit` is off; the message
+                names the game and the agent. A seat agent that raises `Forfeit` only loses its game.
         """
-        lockstep, earlier = Lockstep(self.agents, self.settings), earlier or {}
-        lockstep.check(earlier)
+        lockstep, earlier = LockstepGames(self.agents, self.settings), earlier or {}
+        lockstep.check_earlier(earlier)
         results = lockstep.results
         batches = self._batches(len(results.winners))
         is_missing = [not all(game in earlier for game in batch) for batch in batches]
-        parts = elsewhere(self.settings, list(compress(batches, is_missing))) if elsewhere else None
+        parts = play_batches(self.settings, list(compress(batches, is_missing))) if play_batches else None
         for batch, missing in zip(batches, is_missing, strict=True):
             try:
                 if missing:
                     _play_batch(lockstep, batch, progress or (lambda done: None), parts)
             except BaseException as error:  # an interruption or a failing agent must not lose the finished games
-                lockstep.take(batch, earlier)
-                if finished:
-                    finished(results, batch)
-                if isinstance(error, AgentError) and len((whole := results.whole_groups()).winners):
+                lockstep.insert_earlier(batch, earlier)
+                if on_batch_end:
+                    on_batch_end(results, batch)
+                if isinstance(error, AgentError) and len((whole := results.complete_groups()).winners):
                     error.results = whole
                 raise
-            lockstep.take(batch, earlier)
-            ends = finished and finished(results, batch)
+            lockstep.insert_earlier(batch, earlier)
+            ends = on_batch_end and on_batch_end(results, batch)
             if ends and len(results.schedule.lineups) == 1 and batch.stop >= results.schedule.rotation:
-                return results.whole_groups()
+                return results.complete_groups()
         return results
 
     def _batches(self, num_games: int) -> list[range]:
@@ -118,13 +125,15 @@ class Match:
         return [range(first, min(first + size, num_games)) for first in range(0, num_games, size)]
 
 
-def _play_batch(lockstep: Lockstep, games: range, progress: Progress, parts: Iterator[Part] | None) -> None:
+def _play_batch(
+    lockstep: LockstepGames, games: range, progress: MatchProgress, parts: Iterator[PartialResults] | None
+) -> None:
     """Play a batch, or insert the results of a batch that was played in another process."""
     if parts is None:
         lockstep.warm_up()
         lockstep.play_batch(games, progress)
     else:
-        lockstep.results.put(games, next(parts))
+        lockstep.results.insert(games, next(parts))
         progress(games.stop)
 
 
@@ -135,7 +144,7 @@ def make_match(
     *,
     batch: int | None = None,
     opening_plies: int | None = None,
-    check: Callable[[Settings], None] | None = None,
+    check: Callable[[MatchSettings], None] | None = None,
     **options: Any,
 ) -> Match:
     """Check all settings, and create the agents that are given as specs.
@@ -151,17 +160,18 @@ def make_match(
         agents: one or more agents or specs; see `ninetka_agents.agent.Agent` and `make_agent`.
         num_players: number of players; None for the game's default.
         num_games: games per lineup, rounded up to a whole number of rotation groups.
-        batch: games played in lockstep: the maximum number of positions in one call of an agent, and of games with
-            seat agents at a time. None for 256, or 16 if an agent starts seat agents.
+        batch: games played in lockstep: the maximum number of positions in one call of an agent, and of simultaneous
+            games with seat agents. None for 256, or 16 if an agent has seat agents.
         opening_plies: number of random plies at the start of each rotation group, the same in all its games; None for
-            `ninetka_train.judging.schedule.usual_opening_plies`.
-        check: called with the settings before agents are created, which may take a while; raises `ValueError` if they
-            are not suitable. At this point `batch` and `opening_plies` may still be unknown, and a name is a spec if
-            the agent was given as a spec.
+            `ninetka_train.judging.schedule.default_opening_plies`.
+        check: called with the settings before the agents are created, because creating them may be slow; raises
+            `ValueError` if the settings are not suitable. In these settings, `batch` and `opening_plies` may be None,
+            and the name of an agent that was given as a spec is the spec.
         options: `game`, `seed` and `forfeit` of `make_settings`, and the options of the game.
 
     Raises:
-        ValueError: if an option is wrong or an agent plays another game; the message names it and the allowed values.
+        ValueError: if an option is wrong, or if an agent plays another game only; the message names the
+            allowed values.
     """
     settings = make_settings(agents, num_players, num_games, batch=batch, opening_plies=opening_plies, **options)
     if check:
@@ -169,11 +179,11 @@ def make_match(
     variant = settings.variant
     seated = [as_agent(one, variant.definition.name) for one in agents]
     for agent in seated:
-        check_plays(agent, variant.definition.name)
+        check_agent_game(agent, variant.definition.name)
     if batch is None:
-        batch = REMEMBERED_BATCH if any(agent.remembers for agent in seated) else BATCH
+        batch = SEAT_AGENT_BATCH if any(agent.has_seat_agents for agent in seated) else DEFAULT_BATCH
     if opening_plies is None:
-        opening_plies = usual_opening_plies(seated, variant)
+        opening_plies = default_opening_plies(seated, variant)
     names = unique_names([agent.name for agent in seated])
     return Match(seated, replace(settings, agents=names, batch=batch, opening_plies=opening_plies))
 
@@ -183,13 +193,13 @@ def make_settings(
     num_players: int | None = None,
     num_games: int = 100,
     *,
-    game: str | Variant = DEFAULT,
+    game: str | Variant = DEFAULT_GAME,
     seed: int = 0,
     batch: int | None = None,
     opening_plies: int | None = None,
     forfeit: bool = False,
     **options: Any,
-) -> Settings:
+) -> MatchSettings:
     """Check the settings of a match, without creating agents.
 
     Args:
@@ -217,16 +227,16 @@ def make_settings(
         check_count("batch", batch)
     check_memory("num_games", num_games, _bytes_per_game(variant) * count_lineups(len(agents), variant.num_players))
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed={shortened(seed)}: expected an integer of at least 0")
+        raise ValueError(f"seed={short_repr(seed)}: expected an integer of at least 0")
     if opening_plies is not None:
-        check_count("opening_plies", opening_plies, least=0, most=variant.sizes.most_plies)
+        check_count("opening_plies", opening_plies, minimum=0, maximum=variant.sizes.max_plies)
     names = unique_names([one if isinstance(one, str) else one.name for one in agents])
-    return Settings(names, variant.spec, variant.num_players, num_games, seed, batch, opening_plies or 0, forfeit)
+    return MatchSettings(names, variant.spec, variant.num_players, num_games, seed, batch, opening_plies or 0, forfeit)
 
 
 def _bytes_per_game(variant: Variant) -> int:
     """Return the approximate memory of a game during a match: state, actions, seating, scores, shares."""
-    return int(variant.dtype.itemsize + 2 * variant.sizes.most_plies + 32 * variant.num_players)
+    return int(variant.dtype.itemsize + 2 * variant.sizes.max_plies + 32 * variant.num_players)
 
 
 def play_games(
@@ -234,12 +244,12 @@ def play_games(
     num_players: int | None = None,
     num_games: int = 100,
     *,
-    progress: Progress | None = None,
-    finished: Finished | None = None,
-    elsewhere: PlayBatches | None = None,
+    progress: MatchProgress | None = None,
+    on_batch_end: BatchCallback | None = None,
+    play_batches: PlayBatches | None = None,
     earlier: Mapping[int, GameRecord] | None = None,
     **options: Any,
 ) -> Results:
     """Let agents play each other with rotated seats: `make_match` with its options, then `Match.play`."""
     match = make_match(agents, num_players, num_games, **options)
-    return match.play(progress=progress, finished=finished, elsewhere=elsewhere, earlier=earlier)
+    return match.play(progress=progress, on_batch_end=on_batch_end, play_batches=play_batches, earlier=earlier)

@@ -1,4 +1,4 @@
-"""Curves of strength by seconds or simulations per move. `ninetka_train.showing.strength` draws them."""
+"""Curves of strength by seconds or simulations per move. `ninetka_train.reporting.strength` draws them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from ninetka_agents.agent import Agent
-from ninetka_env.core.options import check_choice, shortened
-from ninetka_train.judging.arena import Match, SoFar, make_match
+from ninetka_env.core.options import check_choice, short_repr
+from ninetka_train.judging.arena import LatestResults, Match, make_match
 from ninetka_train.judging.evaluate import Evaluation, summarise
-from ninetka_train.judging.lockstep import AgentError, Progress
+from ninetka_train.judging.lockstep import AgentError, MatchProgress
 from ninetka_train.judging.ratings import Interval
-from ninetka_train.judging.results import Settings
-from ninetka_train.machine import machine, package_version
+from ninetka_train.judging.results import MatchSettings
+from ninetka_train.machine import describe_machine, package_version
 
 BUDGETS = ("seconds", "simulations")
 """Options of agent specs that limit the effort per move."""
 
 
-class Budgeted(NamedTuple):
+class PlannedPoint(NamedTuple):
     """A planned point of a curve."""
 
     agent: str
@@ -31,7 +31,7 @@ class Budgeted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """Results of an agent with one budget against the opponent."""
 
     agent: str
@@ -55,13 +55,13 @@ class Point:
 class Curve:
     """All data of a plot."""
 
-    settings: Settings
-    """Settings of the first match; the other matches differ in the agent only."""
+    settings: MatchSettings
+    """Settings of the first match; the other matches have another first agent."""
     against: str
     """The opponent, in all other seats."""
     opponent_seconds: float
     """Mean time per move of the opponent."""
-    points: list[Point]
+    points: list[CurvePoint]
 
 
 def with_budget(spec: str, budget: str, amount: float) -> str:
@@ -71,19 +71,23 @@ def with_budget(spec: str, budget: str, amount: float) -> str:
 
 
 def parse_amounts(budget: str, text: str) -> list[float]:
-    """Parse a text such as `"0.01,0.1"`; an empty text gives no numbers. Raise `ValueError` for other texts."""
+    """Parse a list of amounts such as `"0.01,0.1"`, which may be empty; raise `ValueError` if it is invalid."""
     try:
         amounts = [float(item) if budget == "seconds" else int(item) for item in text.split(",") if text]
     except ValueError:
         amounts = [0]
     if any(not 0 < amount < math.inf for amount in amounts):
         kind = "numbers above 0, such as 0.01,0.1" if budget == "seconds" else "integers above 0, such as 16,64"
-        raise ValueError(f"{budget}={shortened(text)}: expected {kind}")
+        raise ValueError(f"{budget}={short_repr(text)}: expected {kind}")
     return amounts
 
 
-def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> list[Budgeted]:
-    """Return all points of a curve.
+def plan_points(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> list[PlannedPoint]:
+    """Return all points of a curve: each agent with each amount of each budget.
+
+    Args:
+        agents: specs without a budget.
+        amounts: maps each budget, one of `BUDGETS`, to its amounts.
 
     Raises:
         ValueError: if there are no points, or an agent's spec already has a budget.
@@ -91,11 +95,11 @@ def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> li
     for spec in agents:
         for budget in BUDGETS:
             if f"{budget}=" in spec:
-                raise ValueError(f"agent {shortened(spec)}: the curve sets {budget}, so the spec must not")
+                raise ValueError(f"agent {short_repr(spec)}: the curve sets {budget}, so the spec must not")
     for budget in amounts:
         check_choice("budget", budget, BUDGETS)
     points = [
-        Budgeted(spec, budget, float(value))
+        PlannedPoint(spec, budget, float(value))
         for budget, values in amounts.items()
         for spec in agents
         for value in values
@@ -105,7 +109,7 @@ def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> li
     return points
 
 
-def make_matches(plan: Sequence[Budgeted], against: str, **options: Any) -> list[Match]:
+def make_matches(plan: Sequence[PlannedPoint], against: str, **options: Any) -> list[Match]:
     """Make a match for each point, between its agent and an opponent in all other seats.
 
     Args:
@@ -127,7 +131,7 @@ def make_matches(plan: Sequence[Budgeted], against: str, **options: Any) -> list
 def play_points(
     matches: Sequence[Match],
     announce: Callable[[str], None] = lambda what: None,
-    progress: Progress = lambda done: None,
+    progress: MatchProgress = lambda done: None,
 ) -> Iterator[Evaluation]:
     """Play the match of each point of a curve, and yield its figures.
 
@@ -142,15 +146,15 @@ def play_points(
     played = 0
     for match in matches:
         announce(match.agents[0].name)
-        so_far = SoFar()
+        so_far = LatestResults()
 
         def show(done: float, begun: int = played) -> None:
             progress(begun + done)
 
         try:
-            results = match.play(progress=show, finished=so_far)
+            results = match.play(progress=show, on_batch_end=so_far)
         except (KeyboardInterrupt, AgentError):
-            if (part := so_far.whole_groups()) is not None:
+            if (part := so_far.complete_groups()) is not None:
                 yield summarise(part)
             raise
         evaluation = summarise(results)
@@ -160,21 +164,21 @@ def play_points(
         yield evaluation
 
 
-def make_curve(plan: Sequence[Budgeted], against: str, evaluations: Sequence[Evaluation]) -> Curve:
-    """Return the curve of the played points: the first ones of the plan, at least one."""
-    points = [_point(evaluation, point) for point, evaluation in zip(plan, evaluations, strict=False)]
+def make_curve(plan: Sequence[PlannedPoint], against: str, evaluations: Sequence[Evaluation]) -> Curve:
+    """Return the curve of the points that were played: the figures of at least one point, in the order of the plan."""
+    points = [_curve_point(evaluation, point) for point, evaluation in zip(plan, evaluations, strict=False)]
     times = [time for evaluation in evaluations for time in evaluation.agents[1].times]
     seconds = sum(time.mean_ms * time.moves for time in times) / max(1, sum(time.moves for time in times)) / 1000
     return Curve(evaluations[0].settings, against, seconds, points)
 
 
-def _point(evaluation: Evaluation, point: Budgeted) -> Point:
+def _curve_point(evaluation: Evaluation, point: PlannedPoint) -> CurvePoint:
     agent = evaluation.agents[0]
     counts = (agent.games, evaluation.distinct_games, agent.wins, agent.draws)
-    return Point(*point, agent.seconds or 0.0, *counts, agent.share, agent.interval)
+    return CurvePoint(*point, agent.seconds or 0.0, *counts, agent.share, agent.interval)
 
 
 def curve_dict(curve: Curve) -> dict[str, Any]:
     """Return the curve, with versions and machine, as plain values for JSON."""
     version = curve.settings.variant.definition.version
-    return {"environment": version, "package": package_version(), "machine": machine(), **asdict(curve)}
+    return {"environment": version, "package": package_version(), "machine": describe_machine(), **asdict(curve)}

@@ -1,4 +1,7 @@
-"""Figures of matches: win shares with intervals, by seat and lineup, thinking time, ratings, two-player tournament.
+"""Figures (statistics) of matches: win shares with intervals by seat and lineup, thinking time, ratings, tournament.
+
+Start reading at `evaluate` and `summarise`. Games are played in `arena.py` and `lockstep.py`; `report.py` prints the
+figures.
 
     evaluation = evaluate(["net", "maxn"], num_players=3, num_games=300)
     evaluation.agents[0].share, evaluation.agents[0].interval
@@ -18,13 +21,13 @@ import numpy.typing as npt
 from ninetka_agents.agent import AgentLike
 from ninetka_env.core.options import check_choice
 from ninetka_env.core.outcome import DRAWN
-from ninetka_env.core.registry import DEFAULT, Variant
+from ninetka_env.core.registry import DEFAULT_GAME, Variant
 from ninetka_train.judging.arena import play_games
-from ninetka_train.judging.gate import BATCH, Gate, GateFigures, check_gate, judge, stops
-from ninetka_train.judging.ratings import Interval, elo_ratings, wilson
-from ninetka_train.judging.results import Results, Settings
+from ninetka_train.judging.gate import GATE_BATCH, Gate, GateFigures, check_gate, evaluate_gate, stop_at_verdict
+from ninetka_train.judging.ratings import Interval, elo_ratings, wilson_interval
+from ninetka_train.judging.results import MatchSettings, Results
 from ninetka_train.judging.schedule import Lineup
-from ninetka_train.parts import exact_of
+from ninetka_train.plugins import exact_plugin_of
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class LineupFigures:
     wins: dict[str, int]
     draws: int
     shares: dict[str, float]
-    """By agent, as in `AgentFigures`."""
+    """Share of wins of each agent, computed as `AgentFigures.share`."""
     intervals: dict[str, Interval]
     """95 % Wilson intervals of `shares`."""
 
@@ -126,18 +129,18 @@ class ExactFigures:
     won: int
     """Decisions in positions that are won under perfect play."""
     blunders: int
-    """Decisions of `won` that gave the win away."""
+    """Decisions in won positions that gave the win away."""
     share: float | None
     """blunders / won; None if `won` is 0."""
     interval: Interval | None
-    """95 % interval of `share` by `clustered_interval`: decisions of games from one start are not independent."""
+    """95 % interval of `share` by `clustered_interval`, because decisions after the same start are not independent."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """All figures of a match."""
 
-    settings: Settings
+    settings: MatchSettings
     games_per_lineup: int
     """Games played per lineup; the maximum if lineups differ."""
     rotation: int
@@ -155,24 +158,24 @@ class Evaluation:
     gate: GateFigures | None
     """Result of the gate for the first agent, if requested."""
     failures: list[str]
-    """Failures of agents that lost them a game, one sentence each."""
+    """One sentence for each game that an agent lost because it failed."""
 
 
-class Exact(Protocol):
+class ExactPlugin(Protocol):
     """A module that evaluates decisions by perfect play."""
 
-    def check(self, num_players: int) -> None:
+    def check_num_players(self, num_players: int) -> None:
         """Raise `ValueError` unless games with this number of players can be evaluated."""
         ...
 
-    def figures(self, results: Results) -> list[ExactFigures]:
+    def exact_figures(self, results: Results) -> list[ExactFigures]:
         """Count each agent's decisions and blunders in positions that are won under perfect play."""
         ...
 
 
-def _exact_of(variant: Variant) -> Exact:
+def _exact_plugin(variant: Variant) -> ExactPlugin:
     """Return the game's module for perfect play; raise `ValueError` if there is none."""
-    module: Exact = exact_of(variant)
+    module: ExactPlugin = exact_plugin_of(variant)
     return module
 
 
@@ -181,7 +184,7 @@ def evaluate(
     num_players: int | None = None,
     num_games: int = 100,
     *,
-    game: str | Variant = DEFAULT,
+    game: str | Variant = DEFAULT_GAME,
     seed: int = 0,
     tournament: bool = False,
     exact: bool = False,
@@ -190,26 +193,27 @@ def evaluate(
 ) -> Evaluation:
     """Play a match and return its figures: `summarise(play_games(...))`.
 
-    With a gate the match ends as soon as there is a verdict, or when the option `finished` returns true.
+    With a gate, the match ends as soon as there is a verdict, or when the option `on_batch_end` returns true. For
+    the other arguments, see `summarise`, `play_games` and `ninetka_train.judging.arena.make_match`.
     """
 
-    def check(settings: Settings) -> None:
+    def check(settings: MatchSettings) -> None:
         check_figures(settings, tournament=tournament, exact=exact, gate=gate)
 
     if gate:
-        options = {"batch": BATCH} | options | {"finished": stops(gate, options.get("finished"))}
+        options = {"batch": GATE_BATCH} | options | {"on_batch_end": stop_at_verdict(gate, options.get("on_batch_end"))}
     results = play_games(agents, num_players, num_games, game=game, seed=seed, check=check, **options)
     return summarise(results, tournament=tournament, exact=exact, gate=gate)
 
 
 def check_figures(
-    settings: Settings, *, tournament: bool = False, exact: bool = False, gate: Gate | None = None
+    settings: MatchSettings, *, tournament: bool = False, exact: bool = False, gate: Gate | None = None
 ) -> None:
     """Raise `ValueError` if `summarise` cannot compute the requested figures for a match with these settings."""
     if tournament:
         check_tournament(len(settings.agents), settings.num_players)
     if exact:
-        _exact_of(settings.variant).check(settings.num_players)
+        _exact_plugin(settings.variant).check_num_players(settings.num_players)
     if gate:
         check_gate(len(settings.agents))
 
@@ -225,10 +229,10 @@ def summarise(
     """Compute the figures of finished games.
 
     Args:
-        results: the games.
+        results: results of the games.
         tournament: also score matches of two games; for two players.
-        exact: also evaluate every movement decision by perfect play; for two players. This takes a while.
-        gate: also decide whether the first of two agents is good enough.
+        exact: also evaluate every movement decision by perfect play; for two players. This is slow.
+        gate: also test whether the first of two agents passes this gate.
         anchor: the agent whose rating is 0; None for a mean of 0.
 
     Raises:
@@ -250,8 +254,8 @@ def summarise(
         agents=agents,
         lineups=lineups,
         matches=matches,
-        exact=_exact_of(results.settings.variant).figures(results) if exact else None,
-        gate=judge(results, gate) if gate else None,
+        exact=_exact_plugin(results.settings.variant).exact_figures(results) if exact else None,
+        gate=evaluate_gate(results, gate) if gate else None,
         failures=list(results.failures.values()),
     )
 
@@ -266,16 +270,16 @@ def distinct_games(results: Results) -> int:
 
 def _agent_figures(results: Results, agent: int, elo: float | None, elo_interval: Interval | None) -> AgentFigures:
     held = results.schedule.seatings == agent
-    there = held.any(axis=1)
-    games, wins = int(there.sum()), int((results.winning_agents == agent).sum())
+    has_seat = held.any(axis=1)
+    games, wins = int(has_seat.sum()), int((results.winning_agents == agent).sum())
     credit = float(results.shares[:, agent].sum())
     return AgentFigures(
         name=results.settings.agents[agent],
         games=games,
         wins=wins,
-        draws=int((results.winners[there] == DRAWN).sum()),
+        draws=int((results.winners[has_seat] == DRAWN).sum()),
         share=credit / games,
-        interval=wilson(credit, games),
+        interval=wilson_interval(credit, games),
         even=float(held.sum()) / (games * results.settings.num_players),
         score=float(results.scores[held].mean()),
         seconds=seconds_per_move(results, agent),
@@ -287,15 +291,15 @@ def _agent_figures(results: Results, agent: int, elo: float | None, elo_interval
 
 
 def _seat_figures(results: Results, agent: int, seat: int) -> SeatFigures:
-    there = results.schedule.seatings[:, seat] == agent
+    has_seat = results.schedule.seatings[:, seat] == agent
     games, wins, draws = (
-        int(there.sum()),
-        *(int((there & (results.winners == outcome)).sum()) for outcome in (seat, DRAWN)),
+        int(has_seat.sum()),
+        *(int((has_seat & (results.winners == outcome)).sum()) for outcome in (seat, DRAWN)),
     )
     if not games:
         return SeatFigures(seat, 0, 0, 0, None, None)
     credit = wins + draws / results.settings.num_players
-    return SeatFigures(seat, games, wins, draws, credit / games, wilson(credit, games))
+    return SeatFigures(seat, games, wins, draws, credit / games, wilson_interval(credit, games))
 
 
 def seconds_per_move(results: Results, agent: int) -> float | None:
@@ -326,7 +330,7 @@ def _lineup_figures(results: Results, number: int, lineup: Lineup) -> LineupFigu
         wins={names[agent]: int((winners == agent).sum()) for agent in members},
         draws=int((winners == DRAWN).sum()),
         shares={name: one / games for name, one in credit.items()},
-        intervals={name: wilson(one, games) for name, one in credit.items()},
+        intervals={name: wilson_interval(one, games) for name, one in credit.items()},
     )
 
 
@@ -341,8 +345,9 @@ def check_tournament(num_agents: int, num_players: int) -> None:
 def match_figures(results: Results) -> list[MatchFigures]:
     """Score two-player games as matches of two games with seats swapped, for every agent against every opponent.
 
-    The agent with the higher sum of scores over both games wins the match; equal sums draw it. If a game ended by an
-    event, such as resignation or a failure, it has no final score, so the match counts games won instead.
+    The agent with the higher sum of scores over both games wins the match; equal sums draw it. A game that an event
+    ended, such as a resignation or a failure, has no final score. In a match with such a game, the games won are
+    compared instead.
 
     Raises:
         ValueError: if the games are not pairs with seats swapped.
@@ -373,5 +378,13 @@ def _match_figures(
     won, drawn, lost = (int((outcome == sign).sum()) for sign in (1, 0, -1))
     credit, matches, scores = won + drawn / 2, len(own), (float(own.sum()), float(other.sum()))
     return MatchFigures(
-        agent, opponent, matches, won, drawn, lost, *scores, share=credit / matches, interval=wilson(credit, matches)
+        agent,
+        opponent,
+        matches,
+        won,
+        drawn,
+        lost,
+        *scores,
+        share=credit / matches,
+        interval=wilson_interval(credit, matches),
     )

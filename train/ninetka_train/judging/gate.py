@@ -1,5 +1,7 @@
 """Gate: stop a match as soon as it is decided whether an agent is good enough, by the generalised SPRT.
 
+Start reading at `stop_at_verdict` and `evaluate_gate`; `evaluate.py` calls them.
+
 Wald's sequential probability ratio test (1945) compares two hypotheses after every batch of games: the agent wins a
 share `high` of its games, or a share `low`. The probability of draws and the correlation within a rotation group are
 unknown; for each hypothesis the values with the highest likelihood are used (X. Li, J. Liu and Z. Ying, "Generalized
@@ -17,22 +19,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.options import shortened
-from ninetka_train.judging.arena import Finished
+from ninetka_env.core.options import short_repr
+from ninetka_train.judging.arena import BatchCallback
 from ninetka_train.judging.results import Results
 
-BATCH = 32
+GATE_BATCH = 32
 """Games between two tests, by default."""
-UNSEEN = 1e-3
-"""Pseudo-count of shares 0 and 1, which may not have been observed yet (as in fishtest)."""
-BISECTIONS = 60
+PSEUDO_COUNT = 1e-3
+"""Count that is added for each of the results 0 and 1, because they may not have occurred yet (as in fishtest)."""
+BISECTION_STEPS = 60
 """Bisection steps: enough to reach two adjacent floating-point numbers."""
 PASSED, FAILED, UNDECIDED = "passed", "failed", "undecided"
 
 Floats = npt.NDArray[np.float64]
 
 
-class Bounds(NamedTuple):
+class GateBounds(NamedTuple):
     """Log-likelihood ratios at which the agent fails and passes."""
 
     fails: float
@@ -41,12 +43,12 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Gate:
-    """Settings of a test of the first agent of a match."""
+    """Settings of a sequential test of the first agent of a match."""
 
     low: float
-    """Share of games (draws shared) up to which the agent should fail."""
+    """The agent should fail if its share of wins (a draw is shared by all seats) is at most this."""
     high: float
-    """Share of games from which the agent should pass."""
+    """The agent should pass if its share of wins is at least this."""
     alpha: float = 0.05
     """Approximate probability that an agent with share `low` passes."""
     beta: float = 0.05
@@ -59,13 +61,13 @@ class Gate:
         for name in ("alpha", "beta"):
             if not 0 < getattr(self, name) < 0.5:
                 raise ValueError(
-                    f"{name}={shortened(getattr(self, name))}: expected a probability above 0 and below 0.5"
+                    f"{name}={short_repr(getattr(self, name))}: expected a probability above 0 and below 0.5"
                 )
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> GateBounds:
         """Bounds of the log-likelihood ratio (Wald)."""
-        return Bounds(math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha))
+        return GateBounds(math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha))
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class GateFigures:
     gate: Gate
     ratio: float
     """Log-likelihood ratio; above 0 the results favour `high`."""
-    bounds: Bounds
+    bounds: GateBounds
     verdict: str
     """`"passed"`, `"failed"` or `"undecided"`."""
     games: int
@@ -85,17 +87,17 @@ class GateFigures:
 
 
 def parse_gate(text: str | None, alpha: float | None = None, beta: float | None = None) -> Gate | None:
-    """Parse a gate such as `"0.5,0.55"`; None gives None. Raise `ValueError` for invalid values."""
-    told = {name: chance for name, chance in (("alpha", alpha), ("beta", beta)) if chance is not None}
+    """Parse a gate such as `"0.5,0.55"`; return None if `text` is None. Raise `ValueError` for invalid values."""
+    given = {name: chance for name, chance in (("alpha", alpha), ("beta", beta)) if chance is not None}
     if text is None:
-        for name, chance in told.items():
+        for name, chance in given.items():
             raise ValueError(f"{name}={chance}: it is a setting of the gate, but no gate is given")
         return None
     try:
         low, high = map(float, text.split(","))
     except ValueError:
-        raise ValueError(f"gate={shortened(text)}: expected two shares of games, such as 0.5,0.55") from None
-    return Gate(low, high, **told)
+        raise ValueError(f"gate={short_repr(text)}: expected two shares of games, such as 0.5,0.55") from None
+    return Gate(low, high, **given)
 
 
 def check_gate(num_agents: int) -> None:
@@ -104,18 +106,18 @@ def check_gate(num_agents: int) -> None:
         raise ValueError(f"gate: expected 2 agents, the one to be tested and its opponent, got {num_agents}")
 
 
-def stops(gate: Gate, finished: Finished | None = None) -> Finished:
-    """Return a callback for `play_games` that ends the match at a verdict, or when `finished` returns true."""
+def stop_at_verdict(gate: Gate, on_batch_end: BatchCallback | None = None) -> BatchCallback:
+    """Return a callback for `play_games` that ends the match at a verdict, or when `on_batch_end` returns true."""
 
     def ends(results: Results, games: range) -> bool:
-        is_asked, whole = bool(finished and finished(results, games)), results.whole_groups()
-        return is_asked or (len(whole.winners) > 0 and judge(whole, gate).verdict != UNDECIDED)
+        is_asked, whole = bool(on_batch_end and on_batch_end(results, games)), results.complete_groups()
+        return is_asked or (len(whole.winners) > 0 and evaluate_gate(whole, gate).verdict != UNDECIDED)
 
     return ends
 
 
-def judge(results: Results, gate: Gate) -> GateFigures:
-    """Test the first agent by the games played so far; its opponent has all other seats."""
+def evaluate_gate(results: Results, gate: Gate) -> GateFigures:
+    """Test the first of two agents with these games, which must be complete rotation groups; return the result."""
     check_gate(len(results.settings.agents))
     groups = results.schedule.group_of
     shares = np.bincount(groups, results.shares[:, 0]) / np.bincount(groups)
@@ -138,13 +140,13 @@ def log_likelihood_ratio(values: npt.ArrayLike, counts: npt.ArrayLike, low: floa
         high: another mean between 0 and 1.
     """
     cases, seen = np.append(values, (0.0, 1.0)), np.asarray(counts, np.float64)
-    weights = np.concatenate([seen, np.full((*seen.shape[:-1], 2), UNSEEN)], axis=-1)
-    logs = [np.log1p(_tilt(cases, weights, mean)[..., None] * (cases - mean)) for mean in (low, high)]
+    weights = np.concatenate([seen, np.full((*seen.shape[:-1], 2), PSEUDO_COUNT)], axis=-1)
+    logs = [np.log1p(_lagrange_multiplier(cases, weights, mean)[..., None] * (cases - mean)) for mean in (low, high)]
     ratio: Floats = (weights * (logs[0] - logs[1])).sum(axis=-1)
     return ratio
 
 
-def _tilt(values: Floats, weights: Floats, mean: float) -> Floats:
+def _lagrange_multiplier(values: Floats, weights: Floats, mean: float) -> Floats:
     """Return t such that weights / (1 + t (values - mean)), normalised, is the most likely distribution with that mean.
 
     t is the Lagrange multiplier of the mean (Owen, "Empirical likelihood", 2001, section 2.9): the root of a sum that
@@ -152,7 +154,7 @@ def _tilt(values: Floats, weights: Floats, mean: float) -> Floats:
     """
     away = values - mean
     low, high = (np.full(weights.shape[:-1], end) for end in (-(1 - 1e-12) / (1 - mean), (1 - 1e-12) / mean))
-    for _ in range(BISECTIONS):
+    for _ in range(BISECTION_STEPS):
         tilt = (low + high) / 2
         is_below = (weights * away / (1 + tilt[..., None] * away)).sum(axis=-1) > 0
         low, high = np.where(is_below, tilt, low), np.where(is_below, high, tilt)

@@ -17,23 +17,24 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.parts import parts_of
+from ninetka_agents.plugins import plugins_of
 from ninetka_train.judging.results import Results
 
 CONFIDENCE = 0.95
 """Confidence level of intervals."""
 ELO_PER_NAT = 400 / np.log(10)
 """Elo points per unit of log-odds."""
-PRIOR = 0.05
-"""Weight of the squared ratings (nats), which keeps ratings finite: a normal prior with standard deviation 550 Elo."""
-LEAST_FREEDOM = 4
+PRIOR_WEIGHT = 0.05
+"""Weight of the squared ratings (nats) as a penalty, so that ratings are finite: a normal prior with standard deviation
+550 Elo."""
+MIN_DEGREES_OF_FREEDOM = 4
 """Minimum degrees of freedom for an interval; a lineup of g rotation groups has g - 1."""
-INDEPENDENT = 10
+INDEPENDENT_DEGREES_OF_FREEDOM = 10
 """Weight of the standard error of independent games in `half_widths`, in degrees of freedom."""
-LEVELS = ("random", "mcts:simulations=200", "mcts:simulations=2000")
+BENCHMARK_OPPONENTS = ("random", "mcts:simulations=200", "mcts:simulations=2000")
 """Benchmark opponents for every game; each game adds its own."""
-SEARCH = "net:simulations=64"
-"""The best network with search."""
+NETWORK_WITH_SEARCH = "net:simulations=64"
+"""Spec of a game's best network with search."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -44,7 +45,7 @@ Interval = tuple[float, float]
 # Intervals
 
 
-def wilson(wins: float, games: float) -> Interval:
+def wilson_interval(wins: float, games: float) -> Interval:
     """Return the 95 % Wilson score interval of a share (Wilson 1927; Brown, Cai and DasGupta 2001 compare others)."""
     share, deviations = wins / games, NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     part = deviations**2 / games
@@ -56,11 +57,11 @@ def wilson(wins: float, games: float) -> Interval:
 def clustered_interval(hits: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int64]) -> Interval:
     """Return the 95 % interval of a share of cases that come in clusters, such as the decisions of one game.
 
-    It is the Wilson interval for the effective number of cases: the number of cases / design effect (Kish, "Survey
-    Sampling", 1965). The design effect is the variance of the share as a ratio of sums over clusters (Cochran,
-    "Sampling Techniques", 1977, chapter 6) / the variance for independent cases, at least 1. If no case or every case
-    is a hit, the correlation cannot be estimated, and the cases count as independent. With few clusters the interval is
-    somewhat too narrow.
+    It is the Wilson interval for the effective number of cases, N / design effect (Kish, "Survey Sampling", 1965). The
+    design effect is v / v0, but at least 1, where v is the variance of the share as a ratio of sums over clusters
+    (Cochran, "Sampling Techniques", 1977, chapter 6) and v0 is the variance for independent cases. If no case or every
+    case is a hit, the correlation cannot be estimated, and the cases count as independent. With few clusters the
+    interval is somewhat too narrow.
 
     Args:
         hits: (N,) whether each case is a hit; at least one case.
@@ -72,7 +73,7 @@ def clustered_interval(hits: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int
     if len(totals) > 1 and independent > 0:
         spread = ((np.bincount(places, hits) - share * totals) ** 2).sum() * len(totals) / (len(totals) - 1)
         cases /= max(1.0, float(spread / cases**2 / independent))
-    return wilson(share * cases, cases)
+    return wilson_interval(share * cases, cases)
 
 
 # Ratings
@@ -83,10 +84,10 @@ def elo_ratings(results: Results, anchor: int | None = None) -> list[tuple[float
 
     The rating of agent `anchor` is 0; for None the mean of all agents is 0.
 
-    An agent has no interval if there are too few rotation groups (see `LEAST_FREEDOM`), or if its rating relative to
-    the anchor is bounded only by the prior. The games bound the difference of two ratings if each agent won a share of
-    a game against the other, directly or through a chain of other agents (assumption 1 of Hunter). Without an anchor,
-    this must hold for all pairs of agents.
+    An agent has no interval if there are too few rotation groups (see `MIN_DEGREES_OF_FREEDOM`), or if its rating
+    relative to the anchor is bounded only by the prior. The games bound the difference of two ratings if each agent won
+    a share of a game against the other, directly or through a chain of other agents (assumption 1 of Hunter). Without
+    an anchor, this must hold for all pairs of agents.
     """
     num_agents = len(results.settings.agents)
     if num_agents == 1:
@@ -96,9 +97,9 @@ def elo_ratings(results: Results, anchor: int | None = None) -> list[tuple[float
     ratings = fit_ratings(copies, wins)
     contrasts = np.eye(num_agents) - (1 / num_agents if anchor is None else np.eye(num_agents)[anchor])
     elos = ELO_PER_NAT * contrasts @ ratings
-    linked, freedom = _linked(copies, wins), sum(len(group) - 1 for group in groups)
+    linked, freedom = _mutually_linked(copies, wins), sum(len(group) - 1 for group in groups)
     bounded = np.full(num_agents, linked.all()) if anchor is None else linked[anchor]
-    bounded = bounded & (freedom >= LEAST_FREEDOM) & (np.arange(num_agents) != anchor)
+    bounded = bounded & (freedom >= MIN_DEGREES_OF_FREEDOM) & (np.arange(num_agents) != anchor)
     halves = ELO_PER_NAT * half_widths(copies, groups, contrasts) if bounded.any() else np.zeros(num_agents)
     return [
         (float(elo), (float(elo - half), float(elo + half)) if known else None)
@@ -106,8 +107,8 @@ def elo_ratings(results: Results, anchor: int | None = None) -> list[tuple[float
     ]
 
 
-def _linked(copies: Ints, wins: Floats) -> npt.NDArray[np.bool_]:
-    """Return (K, K) bool: each of two agents won a share of a game against the other, directly or through others."""
+def _mutually_linked(copies: Ints, wins: Floats) -> npt.NDArray[np.bool_]:
+    """Return (K, K) bool: whether two agents each won a share of a game against the other, directly or via others."""
     took = (wins.T > 0).astype(np.int64) @ (copies > 0) > 0
     np.fill_diagonal(took, True)
     for middle in range(len(took)):
@@ -116,9 +117,11 @@ def _linked(copies: Ints, wins: Floats) -> npt.NDArray[np.bool_]:
 
 
 def wins_by_group(results: Results) -> tuple[Ints, list[Floats]]:
-    """Return each agent's seats per lineup, (L, K), and for each lineup the wins per rotation group, (G, K).
+    """Count seats and wins of K agents in L lineups. A draw counts as a share of a win for each seat.
 
-    A draw is a share of a win.
+    Returns:
+        (L, K) number of seats of each agent in each lineup; a list of L arrays, (G, K): the wins of each agent in
+        each of the G rotation groups of the lineup.
     """
     num_agents, schedule = len(results.settings.agents), results.schedule
     copies = np.array([[lineup.count(agent) for agent in range(num_agents)] for lineup in schedule.lineups])
@@ -128,7 +131,7 @@ def wins_by_group(results: Results) -> tuple[Ints, list[Floats]]:
     return copies, [wins[lineups == lineup] for lineup in range(len(schedule.lineups))]
 
 
-def fit_ratings(copies: npt.ArrayLike, wins: npt.ArrayLike, prior: float = PRIOR) -> Floats:
+def fit_ratings(copies: npt.ArrayLike, wins: npt.ArrayLike, prior: float = PRIOR_WEIGHT) -> Floats:
     """Return the most likely ratings under a weak normal prior, by Newton's method; (..., K) nats with mean 0.
 
     Leading dimensions fit several sets of results at once.
@@ -159,18 +162,24 @@ def half_widths(copies: npt.ArrayLike, groups: Sequence[npt.ArrayLike], contrast
 
     It is the larger of two half widths. The first is Student's quantile times the cluster-robust standard error, with
     rotation groups as clusters. It can be too small by chance if there are few groups, and it is 0 if all groups have
-    the same result. The second uses the mean of the squared robust error and the squared error of independent games;
-    the latter has the weight of `INDEPENDENT` degrees of freedom.
+    the same result. The second is Student's quantile times the root of a weighted mean of two squared
+    standard errors: the cluster-robust one, weighted by its degrees of freedom, and the one of independent games,
+    weighted by `INDEPENDENT_DEGREES_OF_FREEDOM`.
 
     Args:
         copies: (L, K) as in `fit_ratings`.
-        groups: for each lineup (G, K), the wins per rotation group.
+        groups: one array (G, K) per lineup: the wins of agent k in rotation group g.
         contrasts: (C, K) weights of the ratings; each row sums to 0.
     """
     robust, independent = standard_errors(copies, groups, contrasts)
     freedom = sum(len(np.asarray(group)) - 1 for group in groups)
-    mixed = (freedom * robust**2 + INDEPENDENT * independent**2) / (freedom + INDEPENDENT)
-    half: Floats = np.maximum(student(freedom) * robust, student(freedom + INDEPENDENT) * np.sqrt(mixed))
+    mixed = (freedom * robust**2 + INDEPENDENT_DEGREES_OF_FREEDOM * independent**2) / (
+        freedom + INDEPENDENT_DEGREES_OF_FREEDOM
+    )
+    half: Floats = np.maximum(
+        student_t_quantile(freedom) * robust,
+        student_t_quantile(freedom + INDEPENDENT_DEGREES_OF_FREEDOM) * np.sqrt(mixed),
+    )
     return half
 
 
@@ -180,8 +189,8 @@ def standard_errors(
     """Return two standard errors of each contrast of the ratings of `fit_ratings`, (C,) nats each.
 
     The first is cluster-robust (Liang and Zeger, "Longitudinal data analysis using generalized linear models", 1986),
-    with rotation groups as clusters within each lineup. The second assumes independent games. The arguments are those
-    of `half_widths`. In a lineup with one group, games count as independent in both.
+    with rotation groups as clusters within each lineup. The second assumes independent games. For the arguments, see
+    `half_widths`. In a lineup with one group, games count as independent in both.
     """
     counted, won = np.asarray(copies, np.float64), [np.asarray(group, np.float64) for group in groups]
     ratings = fit_ratings(counted, np.stack([group.sum(axis=0) for group in won]))
@@ -191,15 +200,15 @@ def standard_errors(
         independent = group.sum() * (np.diag(chance) - np.outer(chance, chance))
         spread += independent
         robust += len(group) * np.cov(group.T) if len(group) > 1 else independent
-    weights = np.asarray(contrasts, np.float64) @ np.linalg.inv(spread + 2 * PRIOR * np.eye(len(ratings)))
+    weights = np.asarray(contrasts, np.float64) @ np.linalg.inv(spread + 2 * PRIOR_WEIGHT * np.eye(len(ratings)))
     robust_errors, independent_errors = (
         np.sqrt(np.einsum("ci,ij,cj->c", weights, part, weights).clip(0)) for part in (robust, spread)
     )
     return robust_errors, independent_errors
 
 
-def student(freedom: float) -> float:
-    """Return the two-sided 95 % quantile of Student's t, accurate to 0.1 % from 4 degrees of freedom on.
+def student_t_quantile(degrees_of_freedom: float) -> float:
+    """Return the two-sided 95 % quantile of Student's t, accurate to 0.1 % for at least 4 degrees of freedom.
 
     Uses the expansion around the normal quantile (Abramowitz and Stegun, 26.7.5).
     """
@@ -210,19 +219,22 @@ def student(freedom: float) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
-    return z + sum(term / freedom**power for power, term in enumerate(terms, 1))
+    return z + sum(term / degrees_of_freedom**power for power, term in enumerate(terms, 1))
 
 
 # The default pool
 
 
-def usual_pool(game: str) -> list[str]:
-    """Return the specs of a game's default pool: benchmark opponents, all known networks, the best one with search."""
-    parts = parts_of(game)
-    specs = [*LEVELS, *parts.opponents, parts.yardstick]
+def default_pool(game: str) -> list[str]:
+    """Return the specs of the agents that are rated by default.
+
+    They are the benchmark opponents, all known networks, and the best network with search.
+    """
+    parts = plugins_of(game)
+    specs = [*BENCHMARK_OPPONENTS, *parts.evaluation_opponents, parts.default_opponent]
     if parts.network and importlib.util.find_spec("torch"):
         from ninetka_agents.checkpoint import known_networks
 
         networks = [f"net:{name}" for name in known_networks(game)]
-        specs += [*networks, SEARCH] if networks else []
+        specs += [*networks, NETWORK_WITH_SEARCH] if networks else []
     return list(dict.fromkeys(specs))

@@ -1,4 +1,7 @@
-"""Write the figures of a match as terminal tables, JSON or a Markdown page of ratings, and its games as CSV."""
+"""Write the figures of a match as terminal tables, JSON or a Markdown page of ratings, and its games as CSV.
+
+Start reading at `print_report`. The figures are computed in `evaluate.py`.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ from ninetka_env.core.options import Choice
 from ninetka_env.core.registry import Variant
 from ninetka_train.judging.evaluate import AgentFigures, Evaluation, ExactFigures
 from ninetka_train.judging.ratings import Interval
-from ninetka_train.judging.results import NO_ACTION, Results, line_of
-from ninetka_train.judging.schedule import USUAL_PLIES
-from ninetka_train.machine import machine, package_version
+from ninetka_train.judging.results import NO_ACTION, Results, saved_name
+from ninetka_train.judging.schedule import DEFAULT_OPENING_PLIES
+from ninetka_train.machine import describe_machine, package_version
 
 PLAIN_WIDTH = 120
 """Width in columns if the output is not a terminal."""
-ENOUGH_DISTINCT = 0.9
-"""Below this share of distinct games a report warns."""
+MIN_DISTINCT_SHARE = 0.9
+"""Share of distinct games below which a report warns."""
 
 
 def print_report(evaluation: Evaluation, console: Console | None = None) -> None:
@@ -42,7 +45,7 @@ def print_report(evaluation: Evaluation, console: Console | None = None) -> None
         tables.append(_matches_table(evaluation))
     if evaluation.exact is not None:
         tables.append(_exact_table(evaluation.exact))
-    lines = headings(evaluation) + ([gate_line(evaluation)] if evaluation.gate else [])
+    lines = heading_lines(evaluation) + ([gate_summary(evaluation)] if evaluation.gate else [])
     console.print(Text("\n".join(lines)))
     for table in tables:
         console.print()
@@ -55,8 +58,8 @@ def report_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
 
 
-def headings(evaluation: Evaluation) -> list[str]:
-    """Return lines of text that describe what was played, so that it can be repeated."""
+def heading_lines(evaluation: Evaluation) -> list[str]:
+    """Return lines of text that describe the match, with all options that are needed to repeat it."""
     settings = evaluation.settings
     lineups, games = len(evaluation.lineups), evaluation.games_per_lineup
     least = min(lineup.games for lineup in evaluation.lineups)
@@ -82,17 +85,17 @@ def headings(evaluation: Evaluation) -> list[str]:
     played = sum(lineup.games for lineup in evaluation.lineups)
     repeated = played - evaluation.distinct_games
     if repeated:
-        drawn = _with_drawn_starts(variant)
+        drawn = _variant_with_random_starts(variant)
         hint = f", --game {drawn.spec}" if drawn else ""
-        few = evaluation.distinct_games < ENOUGH_DISTINCT * played
+        few = evaluation.distinct_games < MIN_DISTINCT_SHARE * played
         lines.append(
             f"{'warning' if few else 'note'}: {repeated} games repeat others move by move, so the intervals "
-            f"are too narrow: vary the starts (--opening-plies {settings.opening_plies + USUAL_PLIES}{hint})"
+            f"are too narrow: vary the starts (--opening-plies {settings.opening_plies + DEFAULT_OPENING_PLIES}{hint})"
         )
     return lines
 
 
-def gate_line(evaluation: Evaluation) -> str:
+def gate_summary(evaluation: Evaluation) -> str:
     """Return a line with the verdict of the gate and its numbers."""
     found = evaluation.gate
     assert found is not None
@@ -104,21 +107,24 @@ def gate_line(evaluation: Evaluation) -> str:
     )
 
 
-def _with_drawn_starts(variant: Variant) -> Variant | None:
-    """Return the variant with one option changed for random starts; None if it has them or no option gives them."""
-    if variant.sizes.drawn:
+def _variant_with_random_starts(variant: Variant) -> Variant | None:
+    """Return a copy of the variant in which one option is changed, so that games have random starts.
+
+    Return None if the variant has random starts already, or if no single option gives random starts.
+    """
+    if variant.sizes.num_drawn:
         return None
     choices = [option for option in variant.definition.options if isinstance(option, Choice)]
     for name, value in [(option.name, value) for option in choices for value in option.values]:
         with contextlib.suppress(ValueError):  # the combination of options may be invalid
-            other = variant.replaced(**{name: value})
-            if other.sizes.drawn:
+            other = variant.replace_options(**{name: value})
+            if other.sizes.num_drawn:
                 return other
     return None
 
 
 def new_table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
-    """Return an empty table; all columns except the first have numbers."""
+    """Return an empty table; all columns except the first are right-aligned, for numbers."""
     table = Table(title=Text(title, "bold"), caption=note, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.title_justify = table.caption_justify = "left"
     table.add_column(first, overflow="fold")
@@ -128,7 +134,7 @@ def new_table(title: str, first: str, *columns: str, note: str | None = None) ->
 
 
 def percent(share: float) -> str:
-    """Format a share as percent, without the sign."""
+    """Format a share in percent, without the percent sign."""
     return f"{100 * share:.1f}"
 
 
@@ -140,7 +146,7 @@ def share_text(share: float | None, interval: Interval | None) -> str:
     return f"{percent(share)} [{percent(low)}, {percent(high)}]"
 
 
-def _short(value: float) -> str:
+def _milliseconds_text(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -188,7 +194,10 @@ def _times_table(evaluation: Evaluation) -> Table:
     note = "mean (slowest call); games are played in batches: wall time of a call / number of positions"
     table = new_table("Milliseconds per move", "agent", *stages, note=note)
     for agent in evaluation.agents:
-        cells = {time.stage: f"{_short(time.mean_ms)} ({_short(time.slowest_ms)})" for time in agent.times}
+        cells = {
+            time.stage: f"{_milliseconds_text(time.mean_ms)} ({_milliseconds_text(time.slowest_ms)})"
+            for time in agent.times
+        }
         table.add_row(Text(agent.name), *(cells.get(stage, "-") for stage in stages))
     return table
 
@@ -225,33 +234,33 @@ def _exact_table(exact: list[ExactFigures]) -> Table:
     return table
 
 
-def as_dict(evaluation: Evaluation) -> dict[str, Any]:
+def evaluation_dict(evaluation: Evaluation) -> dict[str, Any]:
     """Return the figures as plain values for JSON; keys are the field names in `ninetka_train.judging.evaluate`."""
     return {
         "environment": evaluation.settings.variant.definition.version,
         "package": package_version(),
-        "machine": machine(),
+        "machine": describe_machine(),
         **dataclasses.asdict(evaluation),
     }
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table; the first column has specs."""
+    """Return the lines of a Markdown table; the first column, with specs, is formatted as code."""
     lines = [columns, ["---"] * len(columns), *([f"`{row[0]}`", *row[1:]] for row in rows)]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
-def ratings_page(evaluation: Evaluation, table: str, named: Sequence[str] = ()) -> str:
+def ratings_page(evaluation: Evaluation, path: str, named: Sequence[str] = ()) -> str:
     """Return the ratings as a Markdown page, strongest agent first.
 
     Args:
         evaluation: figures of the pool.
-        table: path of the page; the page quotes the command that writes it.
-        named: specs of the agents that were given; empty for the default pool.
+        path: path of the page, which is part of the command that the page quotes.
+        named: specs of the agents in that command; empty for the default pool.
     """
     settings = evaluation.settings
     asked = {"game": settings.game, "games": settings.num_games, "seed": settings.seed}
-    asked |= {"opening-plies": settings.opening_plies, "anchor": evaluation.anchor, "table": table}
+    asked |= {"opening-plies": settings.opening_plies, "anchor": evaluation.anchor, "table": path}
     options = [item for key, value in asked.items() if value is not None for item in (f"--{key}", str(value))]
     title = settings.variant.definition.title
     rows = [
@@ -273,11 +282,11 @@ def ratings_page(evaluation: Evaluation, table: str, named: Sequence[str] = ()) 
             "Wilson's for win rates; a draw counts as 1 / n of a win for each of n seats. A rating has no "
             "interval if games do not bound it: if two agents did not both win games against each other, directly or "
             "through other agents. Games were played in batches: s/move is the time of a batch / its moves. "
-            f"Written on {machine()} by `{shlex.join(['ninetka', 'rate', *named, *options])}`.",
+            f"Written on {describe_machine()} by `{shlex.join(['ninetka', 'rate', *named, *options])}`.",
             "",
             *markdown_table(("agent", "Elo [95 %]", "wins % [95 %]", "games", "s/move"), rows),
             "",
-            *(f"{line}  " for line in headings(evaluation)),
+            *(f"{line}  " for line in heading_lines(evaluation)),
             "",
         ]
     )
@@ -288,20 +297,22 @@ def _seconds(seconds: float | None) -> str:
 
 
 def json_text(evaluation: Evaluation) -> str:
-    """Return `as_dict` as JSON."""
-    return json.dumps(as_dict(evaluation), indent=2, allow_nan=False) + "\n"  # ASCII, because paths may not be UTF-8
+    """Return `evaluation_dict` as JSON."""
+    # ASCII (the default of json.dumps), because paths may not be UTF-8
+    return json.dumps(evaluation_dict(evaluation), indent=2, allow_nan=False) + "\n"
 
 
 def games_csv(results: Results) -> str:
     """Return the games as CSV, one row per game.
 
-    Games and lineups are numbered from 1, groups from 0; `winner` is the agent, empty if the game was drawn.
+    Games and lineups are numbered from 1, groups from 0. `winner` is the agent that won. In a drawn game `winner` is
+    empty and `winner_seat` is "drawn".
     """
     settings, schedule = results.settings, results.schedule
     seats = [seat.lower() for seat in settings.variant.definition.seats[: settings.num_players]]
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    scores, names = [f"score_{seat}" for seat in seats], [line_of(name) for name in settings.agents]
+    scores, names = [f"score_{seat}" for seat in seats], [saved_name(name) for name in settings.agents]
     rows.writerow(["game", "lineup", "group", *seats, "winner", "winner_seat", *scores, "plies", "event", "failure"])
     for game, seating in enumerate(schedule.seatings.tolist()):
         winner, event = int(results.winners[game]), results.events.get(game)

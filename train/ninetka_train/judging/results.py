@@ -1,4 +1,4 @@
-"""Settings of a match, and its games as arrays. `evaluate.py` computes figures from them."""
+"""Settings of a match, and its games as arrays; `evaluate.py` computes figures from these."""
 
 from __future__ import annotations
 
@@ -12,36 +12,39 @@ import numpy.typing as npt
 from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import Variant, load_variant
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_train.judging.schedule import Schedule, make_schedule
 
 NO_ACTION = -1
 """Fill value after the end of a game in `Results.actions`."""
-FAILURE = "failure"
-"""Tag of a saved game for the failure that lost an agent the game."""
-MOST_LETTERS = 1000
+FAILURE_TAG = "failure"
+"""Tag of a saved game that an agent lost by a failure; its text describes the failure."""
+MAX_TAG_LENGTH = 1000
 """Maximum length of a name or a failure in saved games."""
 
 
-def line_of(name: str) -> str:
-    """Return an agent's name as written in saved games: one line of printable characters."""
-    return "".join(char if char.isprintable() else "?" for char in name).strip()[:MOST_LETTERS] or "?"
+def saved_name(name: str) -> str:
+    """Return an agent's name as it is written in saved games.
+
+    Unprintable characters become `?`, long names are truncated, and an empty name becomes `?`.
+    """
+    return "".join(char if char.isprintable() else "?" for char in name).strip()[:MAX_TAG_LENGTH] or "?"
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Make names unique, also as written in saved games: the second `random` becomes `random (2)`."""
+    """Make names unique, also after `saved_name`: the second `random` becomes `random (2)`."""
     unique: dict[str, str] = {}
     for name in names:
         number = 2
         candidate = name
-        while line_of(candidate) in unique:
+        while saved_name(candidate) in unique:
             candidate, number = f"{name} ({number})", number + 1
-        unique[line_of(candidate)] = candidate
+        unique[saved_name(candidate)] = candidate
     return tuple(unique.values())
 
 
 @dataclass(frozen=True)
-class Settings:
+class MatchSettings:
     """Settings of a match."""
 
     agents: tuple[str, ...]
@@ -52,9 +55,9 @@ class Settings:
     num_games: int
     """Requested games per lineup; they are rounded up to whole rotation groups."""
     seed: int | None
-    """None if the games come from files and have different seeds."""
+    """Random seed of the match; None if the games come from files and have different seeds."""
     batch: int | None
-    """None if the games come from files."""
+    """Maximum number of games played in lockstep; None if it depends on the agents or the games come from files."""
     opening_plies: int = 0
     """Number of random plies at the start of each rotation group."""
     forfeit: bool = False
@@ -82,12 +85,12 @@ class MoveTimes:
     """(K, S) seconds per move in the slowest call."""
 
     @classmethod
-    def new(cls, num_agents: int, num_stages: int) -> MoveTimes:
+    def zeros(cls, num_agents: int, num_stages: int) -> MoveTimes:
         """Return times of zero."""
         shape = (num_agents, num_stages)
         return cls(np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape))
 
-    def of(self, agents: npt.NDArray[np.int64]) -> MoveTimes:
+    def select(self, agents: npt.NDArray[np.int64]) -> MoveTimes:
         """Return the times of some agents."""
         return MoveTimes(self.seconds[agents], self.moves[agents], self.slowest[agents])
 
@@ -97,15 +100,15 @@ class MoveTimes:
         self.moves[agent, stage] += moves
         self.slowest[agent, stage] = max(self.slowest[agent, stage], seconds / moves)
 
-    def join(self, other: MoveTimes) -> None:
+    def merge(self, other: MoveTimes) -> None:
         """Add other times to these."""
         self.seconds[:] += other.seconds
         self.moves[:] += other.moves
         np.maximum(self.slowest, other.slowest, out=self.slowest)
 
 
-class Part(NamedTuple):
-    """Results of some games of a match: their rows of `Results`, and its other fields."""
+class PartialResults(NamedTuple):
+    """Results of N games of a match. The fields are those of `Results`, with N rows instead of T."""
 
     winners: npt.NDArray[np.int64]
     scores: npt.NDArray[Any]
@@ -119,21 +122,21 @@ class Part(NamedTuple):
 class Results:
     """Results of T games, in the order of the schedule; after `play_games` all are finished."""
 
-    settings: Settings
+    settings: MatchSettings
     schedule: Schedule
     winners: npt.NDArray[np.int64]
     """(T,) the seat that won, `DRAWN`, or `UNFINISHED` if the game is not finished."""
     scores: npt.NDArray[Any]
     """(T, n) scores per seat."""
-    starts: Records
+    starts: StateArray
     """(G,) start state of each rotation group."""
     actions: npt.NDArray[np.int16]
     """(T, maximum plies) the actions, padded with `NO_ACTION`."""
     times: MoveTimes
     events: dict[int, Event] = field(default_factory=dict)
-    """By game, the event that ended it early."""
+    """Maps the index of a game to the event that ended the game early."""
     failures: dict[int, str] = field(default_factory=dict)
-    """By game, the failure that lost it, as a sentence."""
+    """Maps the index of a game that an agent lost by a failure to a sentence about the failure."""
 
     @property
     def winning_agents(self) -> npt.NDArray[np.int64]:
@@ -154,42 +157,47 @@ class Results:
         """(T,) bool, which games are finished."""
         return self.winners != UNFINISHED
 
-    def failure_of(self, game: int, text: str) -> str:
-        """Return a sentence about a failure, with the game and the agent that lost it by an event."""
+    def failure_sentence(self, game: int, text: str) -> str:
+        """Return `text`, which describes a failure, preceded by the game's number and the agent that lost the game."""
         agent = self.schedule.seatings[game, self.events[game].seat]
         return f"game {game + 1}: agent {self.settings.agents[agent]!r}: {text}"
 
-    def part(self, games: range) -> Part:
-        """Return the results of these games, the only ones that were played."""
-        rows = slice(games.start, games.stop)
-        return Part(self.winners[rows], self.scores[rows], self.actions[rows], self.times, self.events, self.failures)
+    def partial(self, games: range) -> PartialResults:
+        """Return the results of the given games.
 
-    def put(self, games: range, part: Part) -> None:
+        These must be the only games played so far: `times` is the total of all games and cannot be divided.
+        """
+        rows = slice(games.start, games.stop)
+        return PartialResults(
+            self.winners[rows], self.scores[rows], self.actions[rows], self.times, self.events, self.failures
+        )
+
+    def insert(self, games: range, part: PartialResults) -> None:
         """Insert results of games that were played in another process."""
         rows = slice(games.start, games.stop)
         self.winners[rows], self.scores[rows], self.actions[rows] = part.winners, part.scores, part.actions
-        self.times.join(part.times)
+        self.times.merge(part.times)
         self.events.update(part.events)
         self.failures.update(part.failures)
 
-    def whole_groups(self) -> Results:
-        """Return new results with the finished rotation groups and their agents only; there may be no such group.
+    def complete_groups(self) -> Results:
+        """Return the results of the finished rotation groups; there may be none. Omit agents without games.
 
-        Unfinished groups would be unfair, because some agents had better seats than others.
+        Unfinished groups are omitted, because in their finished games some agents may have had better seats.
         """
         groups, over = self.schedule.group_of, self.is_over
         whole = np.bincount(groups[over], minlength=len(self.starts)) == np.bincount(groups, minlength=len(self.starts))
         kept = whole[groups]
         if kept.all():
             return self
-        return self._of_games(kept, whole)._of_agents_who_played()
+        return self._select_games(kept, whole)._without_absent_agents()
 
-    def _of_games(self, kept: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> Results:
-        """Return the games in mask `kept` (T,), which are those of the groups in mask `whole` (G,)."""
+    def _select_games(self, kept: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> Results:
+        """Return the results of the groups in mask `whole` (G,); mask `kept` (T,) selects the same games."""
         place = dict(zip(np.flatnonzero(kept).tolist(), range(int(kept.sum())), strict=True))
         return replace(
             self,
-            schedule=self.schedule.part(kept),
+            schedule=self.schedule.select(kept),
             winners=self.winners[kept],
             scores=self.scores[kept],
             starts=self.starts[whole],
@@ -198,7 +206,7 @@ class Results:
             failures={place[game]: failure for game, failure in self.failures.items() if game in place},
         )
 
-    def _of_agents_who_played(self) -> Results:
+    def _without_absent_agents(self) -> Results:
         """Return the same games without the agents that have no seat in any game."""
         there, seatings = np.unique(self.schedule.seatings, return_inverse=True)
         new = {old: number for number, old in enumerate(there.tolist())}
@@ -208,4 +216,4 @@ class Results:
             seatings=seatings.reshape(self.schedule.seatings.shape),
         )
         settings = replace(self.settings, agents=tuple(self.settings.agents[agent] for agent in there))
-        return replace(self, settings=settings, schedule=schedule, times=self.times.of(there))
+        return replace(self, settings=settings, schedule=schedule, times=self.times.select(there))

@@ -1,8 +1,9 @@
 """Schedule of a match: which agent has which seat in each game, and random opening plies.
 
-A *lineup* is the agents of a game in no order; a *seating* says which agent has which seat. Because seats differ in
+A *lineup* is the agents of a game, in any order; a *seating* assigns these agents to seats. Because seats differ in
 strength, a lineup is played in *rotation groups*: one game for each of its distinct seatings, all from the same start
-and with the same random numbers (a paired design: the advantages of identical agents cancel exactly).
+and with the same random numbers (a paired design: the advantages of seats and starts cancel exactly between
+identical agents).
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import Agent
-from ninetka_env.core.chance import Streams, draw_each
+from ninetka_env.core.random_streams import Streams, draw_each
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 
 Lineup = tuple[int, ...]
-USUAL_PLIES = 4
-"""Plies of a random opening, if the default is to have one."""
+DEFAULT_OPENING_PLIES = 4
+"""Number of plies of a random opening if `default_opening_plies` chooses to have one."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Schedule:
 
     @cached_property
     def group_in_lineup(self) -> npt.NDArray[np.int64]:
-        """(T,) the rotation group of each game, numbered from 0 in each lineup of a new match."""
+        """(T,) the rotation group of each game of a new match, numbered from 0 in each lineup."""
         firsts = self.group_of[np.unique(self.lineup_of, return_index=True)[1]]
         return self.group_of - firsts[self.lineup_of]
 
@@ -69,8 +70,8 @@ class Schedule:
         """Games per lineup; the maximum if lineups differ."""
         return int(np.bincount(self.lineup_of).max())
 
-    def part(self, games: npt.NDArray[np.bool_]) -> Schedule:
-        """Return the schedule of the games in a mask (T,) of whole groups, without lineups that have no games."""
+    def select(self, games: npt.NDArray[np.bool_]) -> Schedule:
+        """Return the schedule of the whole rotation groups in mask `games` (T,); omit lineups without games."""
         lineups, lineup_of = np.unique(self.lineup_of[games], return_inverse=True)
         group_of = np.unique(self.group_of[games], return_inverse=True)[1]
         return Schedule([self.lineups[number] for number in lineups], self.seatings[games], lineup_of, group_of)
@@ -99,25 +100,31 @@ def make_schedule(num_agents: int, num_players: int, num_games: int) -> Schedule
     return Schedule(lineups, table, number // (groups * rotation), number // rotation)
 
 
-# Random openings: without them, agents that repeat their openings would play only a few different games
+# Random openings. Without random openings, agents that repeat their openings would play only a few different games.
 
 
-def usual_opening_plies(agents: Sequence[Agent], variant: Variant) -> int:
-    """Return the default number of random plies: `USUAL_PLIES` if some lineup has only networks, otherwise 0.
+def default_opening_plies(agents: Sequence[Agent], variant: Variant) -> int:
+    """Return the default number of random plies: `DEFAULT_OPENING_PLIES` if some lineup has only networks, otherwise 0.
 
     Networks that play their most probable action, with or without search, repeat their openings. The default is also 0
     if the start of the game is random.
     """
-    alike = sum(agent.opens_alike for agent in agents)
-    is_needed = alike >= min(len(agents), variant.num_players) and not variant.sizes.drawn
-    return USUAL_PLIES if is_needed else 0
+    num_repeating = sum(agent.repeats_openings for agent in agents)
+    is_needed = num_repeating >= min(len(agents), variant.num_players) and not variant.sizes.num_drawn
+    return DEFAULT_OPENING_PLIES if is_needed else 0
 
 
-def draw_openings(variant: Variant, starts: Records, streams: Streams, plies: int) -> npt.NDArray[np.int16]:
-    """Draw random legal actions after each start from its stream; this advances the stream unless `plies` is 0.
+def draw_openings(variant: Variant, starts: StateArray, streams: Streams, plies: int) -> npt.NDArray[np.int16]:
+    """Draw random legal actions after each start.
+
+    Args:
+        variant: the game with its options.
+        starts: (N,) start states.
+        streams: (N,) random streams, one per start; advanced unless `plies` is 0.
+        plies: number of actions per start.
 
     Returns:
-        (N, plies) int16; -1 from the ply on at which the drawn action would end the game.
+        (N, plies) int16; -1 from the first ply at which the drawn action would end the game.
     """
     openings = np.full((len(starts), plies), -1, np.int16)
     if plies:

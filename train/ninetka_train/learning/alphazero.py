@@ -32,10 +32,10 @@ from ninetka_agents.outputs import Outputs, as_tensors
 from ninetka_train.learning import processes
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.losses import (
-    UNKNOWN,
-    Log,
+    UNKNOWN_OWNER,
+    Metrics,
     check_finite,
-    named,
+    losses_by_name,
     owner_losses,
     policy_losses,
     score_losses,
@@ -43,16 +43,16 @@ from ninetka_train.learning.losses import (
 )
 from ninetka_train.learning.resume import (
     CheckpointWriter,
-    first_network,
+    initial_network,
     newest_checkpoint,
     oldest_step,
     optimizer_tensors,
+    restore_errors,
     restore_optimizer,
-    rounding,
+    rounding_notes,
     signals_deferred,
-    taking_up,
-    unreported,
-    warn_of_rounding,
+    unreported_metrics,
+    warn_if_rounding_differs,
 )
 from ninetka_train.learning.samples import (
     Samples,
@@ -67,16 +67,17 @@ from ninetka_train.learning.samples import (
 )
 from ninetka_train.learning.selfplay import play_task, tasks_of
 
-Shares = tuple[float, float]
-"""Share of the positions that have a policy target, and share that have a value target."""
-Numbers = npt.NDArray[np.int64]
+TargetShares = tuple[float, float]
+"""Share of the positions that have a policy target, and share of the positions that have a value target."""
+Ints = npt.NDArray[np.int64]
 """Indices of positions in the window, or of the symmetries applied to them."""
-AHEAD = 4
-"""Minibatches prepared ahead for a GPU, which would otherwise wait for them half of the time."""
-LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "agreement")
+PREFETCHED_MINIBATCHES = 4
+"""Number of minibatches prepared in advance for a GPU, which would otherwise wait for data half of the time."""
+LOSS_NAMES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "agreement")
 """The metrics that `losses` returns in addition to the total loss.
 
-agreement: share of positions where the most probable action is also the target's."""
+`agreement` is a share of the positions with a policy target: those where the network's most probable action has the
+largest target."""
 
 
 @dataclass
@@ -90,12 +91,12 @@ class Examples:
     values: Tensor
     """(N, P + 1) float32; see `ninetka_train.learning.samples.Samples`."""
     owners: Tensor
-    """(N, T) int64 relative seats, P for no owner, `UNKNOWN` where there is only a policy target."""
+    """(N, T) int64 final owners as relative seats, P for no owner; `UNKNOWN_OWNER` without a value target."""
     scores: Tensor
     """(N,) float32 the mover's final score minus the best other score; nan where there is only a policy target."""
 
 
-Minibatch = tuple[list[Examples], Shares]
+Minibatch = tuple[list[Examples], TargetShares]
 """Data of a gradient step: the microbatches of this process, and the target shares of the whole minibatch."""
 
 
@@ -107,7 +108,7 @@ class TrainState:
     network: Any
     optimizer: torch.optim.Optimizer
     rng: np.random.Generator
-    """Draws minibatches. Games use separate random streams, which depend on the round's number."""
+    """Draws minibatches. Games use separate random streams, which depend on the index of the round."""
     rounds: int = 0
     positions: int = 0
     window: list[Samples] = field(default_factory=list)
@@ -131,18 +132,19 @@ class TrainState:
         return min(1.0, self.step / self.total)
 
 
-Play = Callable[[TrainState], tuple[Samples, Log]]
+PlayRound = Callable[[TrainState], tuple[Samples, Metrics]]
 """Callback that plays the games of the next round of a state; returns the samples and metrics such as speed.
 
-The games depend on the state alone, not on what plays them; see `ninetka_train.learning.selfplay.play_task`."""
+The games must depend on the state only, not on the process or machine that plays them; see
+`ninetka_train.learning.selfplay.play_task`."""
 
 
 def train_alphazero(
     config: TrainConfig,
     folder: Path | None = None,
-    report: Callable[[TrainState, Log], None] | None = None,
+    report: Callable[[TrainState, Metrics], None] | None = None,
     resume: bool = False,
-    play: Play | None = None,
+    play: PlayRound | None = None,
 ) -> Any:
     """Train a network on games played by search, for `config.alphazero.rounds` rounds.
 
@@ -157,28 +159,32 @@ def train_alphazero(
     Returns:
         The trained network, in evaluation mode.
     """
-    processes.use_threads(config.threads or processes.own_threads())
+    processes.use_threads(config.threads or processes.threads_per_process())
     state = new_state(config)
     numbers = restore(state, folder) if resume and folder else {}
-    if len(beginnings := set(processes.of_all([state.rounds]))) > 1:
-        raise ValueError(f"processes start after different rounds {beginnings}: all need {folder} on a shared disk")
-    keeper = _Keeper(state, folder if processes.rank() == 0 else None, report)
-    with contextlib.closing(_played_rounds(state, _shared(play))) as rounds, keeper.writer.saving():
+    if len(start_rounds := set(processes.gather([state.rounds]))) > 1:
+        raise ValueError(f"processes start after different rounds {start_rounds}: all need {folder} on a shared disk")
+    recorder = _RoundRecorder(state, folder if processes.rank() == 0 else None, report)
+    with contextlib.closing(_played_rounds(state, _round_player(play))) as rounds, recorder.writer.save_on_error():
         if numbers:
-            keeper.finish_round(numbers)
-        _go_through(rounds, state, keeper)
+            recorder.finish_round(numbers)
+        _train_rounds(rounds, state, recorder)
     return state.network.eval()
 
 
-def _shared(play: Play | None) -> Play:
-    """Return the callback for all processes: each plays its share, or the first process's `play` plays all."""
-    if not processes.by_first(lambda: play is not None):
+def _round_player(play: PlayRound | None) -> PlayRound:
+    """Return the function by which every process gets the games of a round.
+
+    If the first process has a callback `play`, it plays all games and sends them to the other processes. Otherwise each
+    process plays its share.
+    """
+    if not processes.broadcast_from_first(lambda: play is not None):
         return play_round
-    return lambda state: processes.by_first(lambda: play(state))  # type: ignore[misc]  # only the first one calls it
+    return lambda state: processes.broadcast_from_first(lambda: play(state))  # type: ignore[misc]  # only the first one calls it
 
 
-def _go_through(rounds: Iterator[tuple[Samples, Log]], state: TrainState, keeper: _Keeper) -> None:
-    """Learn from each round when its games have been played."""
+def _train_rounds(rounds: Iterator[tuple[Samples, Metrics]], state: TrainState, recorder: _RoundRecorder) -> None:
+    """Learn from the games of each round and record the round, until all rounds are finished."""
     config = state.config
     while state.rounds < config.alphazero.rounds:
         start = time.perf_counter()
@@ -189,12 +195,12 @@ def _go_through(rounds: Iterator[tuple[Samples, Log]], state: TrainState, keeper
         log = learn(state)
         state.rounds += 1
         share = (played - start) / (time.perf_counter() - start)
-        keeper.finish_round(log | {"positions": state.positions, "share_of_play": share} | playing)
+        recorder.finish_round(log | {"positions": state.positions, "share_of_play": share} | playing)
 
 
 def new_state(config: TrainConfig) -> TrainState:
     """Return the initial state of a run: new weights, or the weights of `config.start_from`."""
-    network = first_network(config)
+    network = initial_network(config)
     optimizer = torch.optim.AdamW(network.parameters(), lr=config.alphazero.learning_rate, weight_decay=0.01)
     return TrainState(config, network, optimizer, np.random.default_rng(config.seed))
 
@@ -202,43 +208,47 @@ def new_state(config: TrainConfig) -> TrainState:
 # --- playing ---------------------------------------------------------------------------------------------------------
 
 
-def _played_rounds(state: TrainState, play: Play) -> Generator[tuple[Samples, Log]]:
+def _played_rounds(state: TrainState, play: PlayRound) -> Generator[tuple[Samples, Metrics]]:
     """Yield the games of each round. The caller must learn from a round before it asks for the next one.
 
-    With `alphazero.overlap`, a round is played while the network learns from the previous round, with the weights from
-    before that learning. The metric `staleness` is the number of rounds by which these weights are out of date.
+    With `alphazero.overlap`, a round is played while the network learns from the previous round. The games then use a
+    copy of the weights that was made before this learning. The metric `staleness` is the age of these weights in
+    rounds.
     """
     if not state.config.alphazero.overlap:
         while True:
             samples, log = play(state)
             yield samples, log | {"staleness": 0}
-    ahead = ThreadPoolExecutor(1)
+    executor = ThreadPoolExecutor(1)
     try:
-        coming, staleness = ahead.submit(play, _snapshot(state, 0)), 0
+        pending, staleness = executor.submit(play, _snapshot(state, 0)), 0
         while True:
-            samples, log = coming.result()
+            samples, log = pending.result()
             if state.rounds + 1 < state.config.alphazero.rounds:
-                coming = ahead.submit(play, _snapshot(state, 1))
+                pending = executor.submit(play, _snapshot(state, 1))
             yield samples, log | {"staleness": staleness}
             staleness = 1
     finally:
-        ahead.shutdown(wait=False, cancel_futures=True)
+        executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _snapshot(state: TrainState, later: int) -> TrainState:
-    """Return a copy of the state for playing the round `later` rounds ahead; learning does not change the copy."""
+def _snapshot(state: TrainState, rounds_ahead: int) -> TrainState:
+    """Return a copy of the state for playing games. `rounds_ahead` is added to its number of finished rounds."""
     network = copy.deepcopy(state.network)
-    return replace(state, network=network, rounds=state.rounds + later, window=[])
+    return replace(state, network=network, rounds=state.rounds + rounds_ahead, window=[])
 
 
-def play_round(state: TrainState) -> tuple[Samples, Log]:
-    """Play the games of one round, the same number of each variant, with several tasks at a time."""
+def play_round(state: TrainState) -> tuple[Samples, Metrics]:
+    """Play the games of one round, the same number of each variant; return the samples and the speed.
+
+    Several tasks are played at the same time, each in its own thread.
+    """
     start = time.perf_counter()
-    samples = join(processes.of_all(_play_tasks(state)))
-    return samples, pace_of(state.config, samples, time.perf_counter() - start)
+    samples = join(processes.gather(_play_tasks(state)))
+    return samples, playing_speed(state.config, samples, time.perf_counter() - start)
 
 
-def pace_of(config: TrainConfig, samples: Samples, seconds: float) -> Log:
+def playing_speed(config: TrainConfig, samples: Samples, seconds: float) -> Metrics:
     """Return the speed at which the games of a round were played, as metrics."""
     games = config.alphazero.games * len(config.variants)
     return {"games_per_second": games / seconds, "samples_per_second": len(samples.games) / seconds}
@@ -246,8 +256,8 @@ def pace_of(config: TrainConfig, samples: Samples, seconds: float) -> Log:
 
 def _play_tasks(state: TrainState) -> list[Samples]:
     """Play this process's share of a round's tasks."""
-    config, tasks = state.config, processes.share(tasks_of(state.config))
-    threads = check_threads(config.threads or processes.own_threads())
+    config, tasks = state.config, processes.own_share(tasks_of(state.config))
+    threads = check_threads(config.threads or processes.threads_per_process())
     at_once = max(1, min(threads, len(tasks)))
     state.network.eval()
     play = functools.partial(play_task, config, state.network, state.rounds, threads=-(-threads // at_once))
@@ -257,19 +267,19 @@ def _play_tasks(state: TrainState) -> list[Samples]:
 # --- learning --------------------------------------------------------------------------------------------------------
 
 
-def learn(state: TrainState) -> Log:
+def learn(state: TrainState) -> Metrics:
     """Take a round's gradient steps on minibatches from the window; return the mean losses and the learning rate."""
     settings, network = state.config.alphazero, state.network
-    processes.set_torch_threads(state.torch_threads)  # agents created since then may have changed the number
+    processes.set_torch_threads(state.torch_threads)  # agents created in the meantime may have changed the number
     bf16 = processes.uses_bf16(state.config, network.device)
-    sums = torch.zeros(len(LOSSES), device=network.device)
+    sums = torch.zeros(len(LOSS_NAMES), device=network.device)
     network.train()
-    learner = processes.learner_of(network)
-    minibatches = minibatches_of(state, AHEAD if network.device.type == "cuda" else 0)
+    learner = processes.distributed_network(network)
+    minibatches = minibatches_of(state, PREFETCHED_MINIBATCHES if network.device.type == "cuda" else 0)
     for step, (pieces, shares) in enumerate(minibatches):
         _set_learning_rate(state, step)
         state.optimizer.zero_grad(set_to_none=True)
-        for examples in processes.each_piece(learner, pieces):
+        for examples in processes.each_microbatch(learner, pieces):
             with torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
                 outputs = learner(examples.inputs)
             total, parts = losses(outputs, examples, settings, shares)
@@ -282,44 +292,44 @@ def learn(state: TrainState) -> Log:
     newest = next(samples.games for samples in reversed(state.window) if len(samples.games))
     check_finite(network, newest, bf16)
     rate = {"learning_rate": state.optimizer.param_groups[0]["lr"]}
-    return named(LOSSES, processes.total(sums) / settings.steps, outputs) | rate
+    return losses_by_name(LOSS_NAMES, processes.sum_over_processes(sums) / settings.steps, outputs) | rate
 
 
-def minibatches_of(state: TrainState, ahead: int) -> Iterator[Minibatch]:
-    """Yield a round's minibatches. `ahead` minibatches are prepared in advance on separate threads.
+def minibatches_of(state: TrainState, prefetch: int) -> Iterator[Minibatch]:
+    """Yield a round's minibatches. `prefetch` minibatches are prepared in advance on separate threads.
 
-    The positions are drawn in order on the calling thread, so the minibatches do not depend on `ahead`.
+    The positions are drawn in order on the calling thread, so the minibatches do not depend on `prefetch`.
     """
     drawn = (_draw_minibatch(state) for _ in range(state.config.alphazero.steps))
     make = functools.partial(_make_minibatch, state)
-    if not ahead:
+    if not prefetch:
         yield from map(make, drawn)
         return
-    pool = ThreadPoolExecutor(ahead)  # `pool.map` would prepare all minibatches at once and hold them in memory
+    pool = ThreadPoolExecutor(prefetch)  # `pool.map` would prepare all minibatches at once and hold them in memory
     try:
-        coming = deque(pool.submit(make, numbers) for numbers in islice(drawn, ahead))
-        while coming:
-            ready = coming.popleft().result()
-            coming.extend(pool.submit(make, numbers) for numbers in islice(drawn, 1))
+        pending = deque(pool.submit(make, numbers) for numbers in islice(drawn, prefetch))
+        while pending:
+            ready = pending.popleft().result()
+            pending.extend(pool.submit(make, numbers) for numbers in islice(drawn, 1))
             yield ready
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _draw_minibatch(state: TrainState) -> list[tuple[Numbers, Numbers]]:
+def _draw_minibatch(state: TrainState) -> list[tuple[Ints, Ints]]:
     """Draw the indices of positions and symmetries for each microbatch of a minibatch."""
     settings = state.config.alphazero
-    symmetries = state.network.symmetries if settings.turned else 1
+    symmetries = state.network.num_symmetries if settings.turned else 1
     chosen = draw(state.window, settings.minibatch, state.rng)
     pieces = np.array_split(chosen, -(-settings.minibatch // settings.microbatch))
     return [(piece, state.rng.integers(0, symmetries, len(piece))) for piece in pieces]
 
 
-def _make_minibatch(state: TrainState, numbers: list[tuple[Numbers, Numbers]]) -> Minibatch:
+def _make_minibatch(state: TrainState, numbers: list[tuple[Ints, Ints]]) -> Minibatch:
     """Make the examples of this process's microbatches, and the target shares of the whole minibatch."""
     pieces = [(take(state.window, chosen), turns) for chosen, turns in numbers]
-    shares = _shares([samples for samples, _ in pieces], state.config.alphazero.minibatch)
-    return [make_examples(state.network, *piece) for piece in processes.share(pieces)], shares
+    shares = _target_shares([samples for samples, _ in pieces], state.config.alphazero.minibatch)
+    return [make_examples(state.network, *piece) for piece in processes.own_share(pieces)], shares
 
 
 def _set_learning_rate(state: TrainState, step: int) -> None:
@@ -331,31 +341,39 @@ def _set_learning_rate(state: TrainState, step: int) -> None:
         group["lr"] = settings.learning_rate * share
 
 
-def make_examples(network: Any, samples: Samples, turns: npt.NDArray[np.int64] | None = None) -> Examples:
-    """Make examples with targets relative to the mover; turn each position by its symmetry in `turns`, (N,)."""
+def make_examples(network: Any, samples: Samples, symmetries: npt.NDArray[np.int64] | None = None) -> Examples:
+    """Make examples, with targets relative to the mover.
+
+    Args:
+        network: encodes the positions and applies the symmetries.
+        samples: N positions.
+        symmetries: (N,) int64 the index of the symmetry that is applied to each position; None applies none.
+    """
     arrays, policy, owners = network.encode(samples.games), samples.policy.astype(np.float32), relative_seats(samples)
-    if turns is not None and turns.any():
-        arrays, policy, owners = network.turned(arrays, policy, owners, turns)
+    if symmetries is not None and symmetries.any():
+        arrays, policy, owners = network.apply_symmetries(arrays, policy, owners, symmetries)
     values, scores = relative_values(samples), relative_scores(samples)
     is_valued = np.asarray(values.any(1))  # the others have a policy target only, see `Samples.values`
-    owners = np.where(is_valued[:, None], owners, UNKNOWN)
+    owners = np.where(is_valued[:, None], owners, UNKNOWN_OWNER)
     targets = (policy, values, owners, np.where(is_valued, scores, np.float32(np.nan)))
     tensors = (torch.from_numpy(target).to(network.device) for target in targets)
     return Examples(as_tensors(arrays, network.device), *tensors)
 
 
-def _shares(samples: Sequence[Samples], minibatch: int) -> Shares:
-    """Return the shares of a minibatch's positions that have a policy target and a value target."""
+def _target_shares(samples: Sequence[Samples], minibatch: int) -> TargetShares:
+    """Return the share of a minibatch's positions with a policy target, and the share with a value target."""
     searched = sum(np.count_nonzero(part.policy.any(1)) for part in samples)
     valued = sum(np.count_nonzero(part.values.any(1)) for part in samples)
     return searched / minibatch, valued / minibatch
 
 
-def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, shares: Shares) -> tuple[Tensor, Tensor]:
-    """Return the total loss, and the metrics of `LOSSES`, (5,) float32, detached.
+def losses(
+    outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, shares: TargetShares
+) -> tuple[Tensor, Tensor]:
+    """Return the total loss, and the metrics of `LOSS_NAMES`, (5,) float32, detached.
 
-    `shares` are the shares of the whole minibatch's positions that have a policy target and a value target. With them
-    every position has the same weight in its loss, regardless of the other positions of its microbatch.
+    `shares` are the target shares of the whole minibatch. With them, each loss is averaged over the expected number of
+    targets in a microbatch, so a position has the same weight in any microbatch.
     """
     has_policy_target = examples.policy.sum(-1) > 0
     searched, valued = (max(1e-9, share * len(has_policy_target)) for share in shares)
@@ -369,29 +387,30 @@ def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, sh
     return total, torch.stack([policy, value, owner, score, agreement]).detach()
 
 
-# --- keeping ---------------------------------------------------------------------------------------------------------
+# --- checkpoints -----------------------------------------------------------------------------------------------------
 
 
-class _Keeper:
+class _RoundRecorder:
     """Reports rounds, and writes the files that are needed to resume after them."""
 
     def __init__(
-        self, state: TrainState, folder: Path | None, report: Callable[[TrainState, Log], None] | None
+        self, state: TrainState, folder: Path | None, report: Callable[[TrainState, Metrics], None] | None
     ) -> None:
         self._state, self._folder, self._report = state, folder, report
         self.writer = CheckpointWriter(folder, state.config.checkpoint_minutes)
 
-    def finish_round(self, numbers: Log) -> None:
+    def finish_round(self, numbers: Metrics) -> None:
         """Report the newest round, and write a checkpoint if one is due.
 
-        The state is copied before the report, so that a run stopped during a measurement loses nothing. It is written
-        after the report, so that a resumed run has reported every round before the checkpoint.
+        The state is copied before `report` is called, so that nothing is lost if the run is stopped during the report,
+        which may play evaluation games. The checkpoint is written after the report, so that a resumed run does not skip
+        the report of any round.
         """
         state, folder = self._state, self._folder
         if folder:
             with signals_deferred():
                 write_samples(folder / "games" / f"round-{state.rounds:06}.npz", state.window[-1])
-                self.writer.hold(state.network, _about(state), optimizer_tensors(state.optimizer), numbers)
+                self.writer.hold(state.network, _make_checkpoint(state), optimizer_tensors(state.optimizer), numbers)
         if self._report:
             self._report(state, numbers)
         if folder:
@@ -399,10 +418,10 @@ class _Keeper:
             _remove_games(folder, state.config.alphazero.window)
 
 
-def _about(state: TrainState) -> Checkpoint:
+def _make_checkpoint(state: TrainState) -> Checkpoint:
     """Return the metadata of a checkpoint."""
     notes = {"positions": state.positions, "rng": state.rng.bit_generator.state}
-    notes |= rounding(state.network.device, state.torch_threads)
+    notes |= rounding_notes(state.network.device, state.torch_threads)
     return Checkpoint(state.network.config, state.step, state.config.model_dump(mode="json"), notes)
 
 
@@ -414,8 +433,8 @@ def _remove_games(folder: Path, window: int) -> None:
             path.unlink()
 
 
-def restore(state: TrainState, folder: Path) -> Log:
-    """Restore the newest valid checkpoint of a folder and the games of its window, if there is one.
+def restore(state: TrainState, folder: Path) -> Metrics:
+    """Restore the newest valid checkpoint of a folder, if there is one, and the games of its window.
 
     Returns:
         The metrics of its round if the run has not reported them yet, else an empty dict.
@@ -427,13 +446,13 @@ def restore(state: TrainState, folder: Path) -> Log:
     if found is None:
         return {}
     network, about, tensors = found
-    with taking_up(folder):
+    with restore_errors(folder):
         state.network.load_state_dict(network.state_dict())
         restore_optimizer(state.optimizer, tensors)
         state.rounds, state.positions = about.step, int(about.notes["positions"])
         state.rng.bit_generator.state = about.notes["rng"]
-        numbers = unreported(about)
-    warn_of_rounding(about.notes, state.network.device, state.torch_threads)
+        numbers = unreported_metrics(about)
+    warn_if_rounding_differs(about.notes, state.network.device, state.torch_threads)
     first = max(0, state.rounds - state.config.alphazero.window)
     kept = range(first + 1, state.rounds + 1)
     dtype = state.config.variants[0].dtype

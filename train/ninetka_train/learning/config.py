@@ -1,6 +1,8 @@
 """The settings of a training run: typed and documented, read from YAML, overridden by `key=value`.
 
-config = load_config("quick", ["ppo.moves=100000", "seed=3"])
+    config = load_config("quick", ["ppo.moves=100000", "seed=3"])
+
+`TrainConfig` lists the settings.
 """
 
 from __future__ import annotations
@@ -25,28 +27,28 @@ from pydantic import (
 )
 
 from ninetka_agents.checkpoint import NETWORKS
-from ninetka_agents.parts import games_with_networks, network_of
-from ninetka_agents.search.tree import MOST_SIMULATIONS
-from ninetka_env.core.files import shown
-from ninetka_env.core.options import shortened
-from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition, load_variant, with_players
+from ninetka_agents.plugins import games_with_networks, network_of
+from ninetka_agents.search.tree import MAX_SIMULATIONS
+from ninetka_env.core.files import printable_path
+from ninetka_env.core.options import short_repr
+from ninetka_env.core.registry import DEFAULT_GAME, Definition, Variant, get_definition, load_variant, with_players
 from ninetka_env.core.text import nearest
 from ninetka_train.learning.teacher import make_teacher
-from ninetka_train.parts import selfplay_of
+from ninetka_train.plugins import selfplay_plugin_of
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10**12)]
-CountOr0 = Annotated[int, Field(ge=0, le=10**12)]
-Batch = Annotated[int, Field(ge=1, le=10**6)]
-"""A number of things that are in memory at the same time."""
-TreePlayouts = Annotated[int, Field(ge=0, le=MOST_SIMULATIONS)]
-"""Up to the maximum of one search tree."""
-Size = Annotated[int, Field(ge=0, le=4096)]
+NonNegativeCount = Annotated[int, Field(ge=0, le=10**12)]
+BatchSize = Annotated[int, Field(ge=1, le=10**6)]
+"""A count of items that are held in memory at the same time."""
+TreePlayouts = Annotated[int, Field(ge=0, le=MAX_SIMULATIONS)]
+"""Number of playouts of one search tree."""
+NetworkSize = Annotated[int, Field(ge=0, le=4096)]
 """A size of a network; its `NetworkConfig` checks the lower limits."""
 
-MOST_TOLD = 5
+MAX_REPORTED_PROBLEMS = 5
 """Maximum number of keys that an error message lists."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 _INSTALLED, _CHECKOUT = _PACKAGE / "configs", _PACKAGE.parents[1] / "configs"
@@ -92,14 +94,14 @@ class PPOSettings(_Settings):
 
     moves: Count = 3_000_000
     """Total number of moves; the run ends after the rollout that reaches it."""
-    games: Batch = 512
+    games: BatchSize = 512
     """Games played in parallel, divided evenly among the variants."""
-    plies: Batch = 32
+    plies: BatchSize = 32
     """Plies per game and rollout; a rollout has games x plies moves."""
-    minibatch: Batch = 2048
+    minibatch: BatchSize = 2048
     """Moves per gradient step."""
-    microbatch: Batch = 512
-    """Moves per forward and backward pass, whose gradients are summed; small ones fit the processor's cache."""
+    microbatch: BatchSize = 512
+    """Moves per forward and backward pass; gradients are summed. Small microbatches fit the processor's cache."""
     epochs: Count = 1
     """Passes over a rollout's moves."""
     learning_rate: Positive = 1e-3
@@ -121,13 +123,14 @@ class PPOSettings(_Settings):
     owner_weight: Finite = 0.2
     """Weight of the cross-entropy of the sections' or points' final owners, where the game ended within the rollout."""
     score_weight: Finite = 0.02
-    """Weight of the final score's loss (`ninetka_train.learning.losses.score_losses`), for the same games."""
+    """Weight of the final score's loss (`ninetka_train.learning.losses.score_losses`), where the game ended within the
+    rollout."""
     gradient_norm: Positive = 1.0
     """Maximum norm of gradients; larger ones are scaled down."""
     league_share: Fraction = 0.0
-    """Share of the games in which one seat learns and an opponent from the league plays the others. These games are
-    drawn again for each rollout, also among unfinished games."""
-    league_size: Batch = 8
+    """Share of the games in which one seat learns and an opponent from the league plays the other seats. These games
+    are chosen again for each rollout; unfinished games can be chosen, too."""
+    league_size: BatchSize = 8
     """Maximum number of earlier networks in the league; when it is full, a random one is replaced."""
     league_every: Count = 20
     """Rollouts between two additions to the league."""
@@ -148,58 +151,58 @@ class AlphaZeroSettings(_Settings):
 
     rounds: Count = 20
     """Number of rounds; each plays new games and learns from them."""
-    games: Batch = 100
-    """Games per round and variant of the game (9tka: number of players)."""
-    task_games: Batch = 64
+    games: BatchSize = 100
+    """Games per round for each variant. Each spec in `game` combined with each number in `players` is a variant."""
+    task_games: BatchSize = 64
     """Maximum number of games per task. Tasks are played independently; the games of a task share the network's
     batches, so this number affects results by rounding."""
     overlap: bool = False
-    """Play a round's games while the network learns from the previous round, with the weights from before that
-    learning. There is no waiting, but the weights are one round out of date, and a resumed run differs from an
-    uninterrupted one."""
-    playout_rounds: CountOr0 = 20
+    """Play a round's games while the network learns from the previous round. A round then takes less time, but its
+    games use weights that are one round old, and a resumed run differs from an uninterrupted one."""
+    playout_rounds: NonNegativeCount = 20
     """Number of rounds at the start that search with random playouts; later rounds search with the network."""
     playouts: Annotated[int, Field(ge=2, le=65535)] = 400
     """Playouts per move of a playout round."""
     teacher: Annotated[str, Field(max_length=200)] = ""
-    """The search of playout rounds as an agent's spec without simulations; empty for the game's strongest one, such as
-    mcts:rave,playouts=heavy in Go. Or net:CHECKPOINT: a network without search, whose policy (with power 1) and values
-    (with teacher_mix 1) are the targets, for example to train a smaller network (distillation)."""
+    """The search of playout rounds: an agent's spec without simulations; empty for the game's strongest tree search,
+    such as mcts:rave,playouts=heavy in Go. net:CHECKPOINT uses a network without search, for example to train a smaller
+    network (distillation). With power 1 and teacher_mix 1, its policy and values are the targets."""
     exploration: Finite = 0.7
-    """The exploration constant of the teacher, if it is plain UCT."""
+    """The exploration constant of a teacher without RAVE whose spec does not set it."""
     greedy: Fraction = 0.75
     """Probability that a move of a playout round is the most visited one; otherwise it is drawn by visits."""
     power: Positive = 12.0
-    """The policy target of playout rounds is visits ** power. Above 1 it is sharper than the visits, which are nearly
-    even."""
+    """The policy target of playout rounds is proportional to visits ** power. A power above 1 sharpens the
+    distribution, because the visits are nearly even."""
     teacher_mix: Fraction = 0.0
-    """Share of the teacher's values in the value target; the rest is the winner."""
+    """Share of the teacher's values in the value target; the rest is the result of the game."""
     decided: Annotated[float, Field(gt=0.5, le=1)] = 1.0
-    """A game is decided if a seat's win probability is above this. A decided game of a playout round is finished with a
-    quarter of the playouts, and in all rounds a tenth as many of its positions are kept; 1: no game is decided."""
-    simulations: Annotated[int, Field(ge=1, le=MOST_SIMULATIONS // 256)] = 64  # 9tka's slides get 256 playouts for each
+    """Win probability of a seat above which a game is decided; with 1, no game is decided. Positions of a decided game
+    are kept with a tenth of the usual probability. A playout round finishes the game with a quarter of the playouts."""
+    simulations: Annotated[int, Field(ge=1, le=MAX_SIMULATIONS // 256)] = 64  # 9tka's slides: 256 playouts each
     """Simulations of the Gumbel search per position."""
     considered: Annotated[int, Field(ge=1, le=1024)] = 16
-    """Root actions that the Gumbel search considers."""
+    """Number of root actions that the Gumbel search considers."""
     leaf_playouts: TreePlayouts = 32
-    """Playouts of a tree search from each position that the Gumbel search evaluates; they are half of its value."""
-    drawn_plies: CountOr0 = 60
-    """The network's games draw moves from the policy up to a random ply below this limit and below three quarters of
-    the longest game. Only later positions are kept."""
+    """Playouts of a tree search from each position that the Gumbel search evaluates. The value of the position is half
+    their result and half the network's value."""
+    drawn_plies: NonNegativeCount = 60
+    """Limit of the random ply up to which a game of the network draws its moves from the policy, for variety. Only
+    later positions are kept. The limit is at most three quarters of the longest game's plies."""
     share: Fraction = 0.1
     """Probability that a position is searched. Moves of the network's games are chosen by its policy alone."""
     value_share: Fraction = 0.2
-    """Probability that a position is kept without search, with its game's result as target."""
+    """Probability that a position is kept without search, with the result of its game as value target."""
     value_mix: Fraction = 0.5
-    """Share of the search's values in the value target; the rest is the winner."""
-    window: Batch = 20
+    """Share of the search's values in the value target; the rest is the result of the game."""
+    window: BatchSize = 20
     """Number of newest rounds to learn from."""
     steps: Count = 100
     """Gradient steps per round."""
-    minibatch: Batch = 1024
+    minibatch: BatchSize = 1024
     """Positions per gradient step."""
-    microbatch: Batch = 512
-    """Positions per forward and backward pass, whose gradients are summed; small ones fit the processor's cache."""
+    microbatch: BatchSize = 512
+    """Positions per forward and backward pass; gradients are summed. Small microbatches fit the processor's cache."""
     learning_rate: Positive = 2e-3
     """AdamW's learning rate at the start; it falls linearly to 1 % over the run."""
     warm_up: Count = 100
@@ -216,24 +219,25 @@ class TrainConfig(_Settings):
     """The configuration of a run."""
 
     name: Annotated[str, AfterValidator(check_name)] = "run"
-    """The run's folder under runs/: letters, digits, and - _ . between them."""
-    game: str | Annotated[tuple[str, ...], Field(min_length=1, max_length=100)] = DEFAULT
-    """The game to learn with its options, such as go:komi=6.5; or several variants of one game with the same states and
-    planes, for one network."""
+    """The run's folder under runs/: letters, digits and _, and between them also - + and dots."""
+    game: str | Annotated[tuple[str, ...], Field(min_length=1, max_length=100)] = DEFAULT_GAME
+    """The spec of the game to learn, such as go:komi=6.5; or several specs of one game, for one network. Their variants
+    must have the same state dtype and the same number of planes."""
     algorithm: Literal["ppo", "alphazero"] = "ppo"
     """The algorithm: self-play with PPO, or AlphaZero, which learns from games played by search."""
     players: Annotated[tuple[Annotated[int, Field(ge=2, le=4)], ...], Field(min_length=1, max_length=100)] = (2,)
-    """Numbers of players to learn with one network; one given twice gets twice the games. Go, Kropki: 2."""
+    """Numbers of players of the games, all learned by one network; a number that is listed twice has twice as many
+    games. Go and Kropki have 2 players."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of weights, games and the order of examples."""
     threads: Annotated[int, Field(ge=0, le=1024)] = 0
-    """CPU threads; 0 for one per core. Agents given by specs have their own option: maxn:threads=1."""
+    """CPU threads; 0 for one per core. The specs of agents have their own option, such as maxn:threads=1."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device of the network; auto uses a GPU if there is one."""
     bf16: bool | Literal["auto"] = "auto"
-    """Multiply in bfloat16; auto: on GPUs and processors with hardware support."""
+    """Whether to multiply in bfloat16; auto: if the GPU or processor supports it in hardware."""
     checkpoint_every: Count = 20
-    """Rollouts (PPO) or rounds (AlphaZero) between two kept checkpoints."""
+    """Rollouts (PPO) or rounds (AlphaZero) between two scheduled checkpoints."""
     checkpoint_minutes: Positive = 5.0
     """Minutes after which a checkpoint for resuming is written at the end of a rollout or round. The next checkpoint
     replaces it."""
@@ -272,7 +276,7 @@ class TrainConfig(_Settings):
         return game
 
     @model_validator(mode="after")
-    def _check_game_s_own(self) -> TrainConfig:
+    def _check_variants_and_teacher(self) -> TrainConfig:
         """Check the numbers of players, the number of games, and the teacher."""
         name, settings = self.definition.name, self.alphazero
         if self.algorithm == "ppo" and set(self.variants[: self.ppo.games]) != set(self.variants):
@@ -290,10 +294,12 @@ def config_class(game: str) -> type[TrainConfig]:
     """
     shape = network_of(game).NetworkConfig
     defaults = {one.name: one.default for one in dataclasses.fields(shape)}
-    fields: dict[str, Any] = {name: (Size if type(one) is int else type(one), one) for name, one in defaults.items()}
+    fields: dict[str, Any] = {
+        name: (NetworkSize if type(one) is int else type(one), one) for name, one in defaults.items()
+    }
     network: Any = create_model("NetworkSettings", __base__=NetworkSettings, __module__=__name__, **fields)
     network.shape = shape
-    own = selfplay_of(game)
+    own = selfplay_plugin_of(game)
     settings: Any = own.Settings if own else AlphaZeroSettings
     sections: dict[str, Any] = {"network": (network, network()), "alphazero": (settings, settings())}
     return create_model("TrainConfig", __base__=TrainConfig, __module__=__name__, **sections)
@@ -313,7 +319,7 @@ def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -
     where = str(path) if path else "the configuration"
     values = read_settings(find_config(path)) if path else {}
     for override in overrides:
-        _override(values, override)
+        _apply_override(values, override)
     return check_config(values, where)
 
 
@@ -377,31 +383,31 @@ def find_config(path: Path | str) -> Path:
         if path.exists() and not path.is_dir():
             return path
     except OSError as error:
-        raise ValueError(f"{shown(path)}: cannot be read: {error.strerror}") from None
+        raise ValueError(f"{printable_path(path)}: cannot be read: {error.strerror}") from None
     name = path.name.removesuffix(".yaml")
     places = {Path(): others | known, Path("configs"): known}
     if found := places.get(path.parent, {}).get(name):
         return found
     what = "it is a folder" if path.exists() else "No such file or directory"
     raise ValueError(
-        f"{shown(path)}: cannot be read: {what}; the shipped configurations are {', '.join(known) or 'none'}, "
+        f"{printable_path(path)}: cannot be read: {what}; the shipped configurations are {', '.join(known) or 'none'}, "
         "those of other networks are in the repository's folder networks/"
     )
 
 
 def check_config(values: dict[str, Any], where: str = "the configuration") -> TrainConfig:
     """Make a configuration from plain values; raise `ValueError` as `load_config` does."""
-    model = _class_for(values.get("game", DEFAULT))
+    model = _class_for(values.get("game", DEFAULT_GAME))
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        lines = [_explain(problem, model) for problem in error.errors()]
-        more = [f"{len(lines) - MOST_TOLD} more"] if len(lines) > MOST_TOLD else []
-        raise ValueError(f"{where}: " + "; ".join([*lines[:MOST_TOLD], *more])) from None
+        lines = [_problem_text(problem, model) for problem in error.errors()]
+        more = [f"{len(lines) - MAX_REPORTED_PROBLEMS} more"] if len(lines) > MAX_REPORTED_PROBLEMS else []
+        raise ValueError(f"{where}: " + "; ".join([*lines[:MAX_REPORTED_PROBLEMS], *more])) from None
 
 
 def _class_for(game: Any) -> type[TrainConfig]:
-    """Return the configuration class of a game; for an unknown game `TrainConfig`, whose check reports it."""
+    """Return the configuration class of a game; for an unknown game `TrainConfig`, whose validation fails."""
     spec = game if isinstance(game, str) else game[0] if isinstance(game, (list, tuple)) and game else ""
     try:
         return config_class(get_definition(str(spec).partition(":")[0]).name)
@@ -409,36 +415,36 @@ def _class_for(game: Any) -> type[TrainConfig]:
         return TrainConfig
 
 
-def _override(values: dict[str, Any], text: str) -> None:
+def _apply_override(values: dict[str, Any], text: str) -> None:
     """Apply one `key=value` to nested values."""
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise ValueError(f"override {shortened(text)}: expected key=value, such as ppo.epochs=2")
+        raise ValueError(f"override {short_repr(text)}: expected key=value, such as ppo.epochs=2")
     *parents, last = key.strip().split(".")
     for parent in parents:
         inner = values.setdefault(parent, {})
         if not isinstance(inner, dict):
-            raise ValueError(f"override {shortened(text)}: {shortened(parent)} holds no further keys")
+            raise ValueError(f"override {short_repr(text)}: {short_repr(parent)} holds no further keys")
         values = inner
     try:
         values[last] = _parse(value)
     except ValueError as error:
-        raise ValueError(f"override {shortened(text)}: {shortened(value)} is not a YAML value: {error}") from None
+        raise ValueError(f"override {short_repr(text)}: {short_repr(value)} is not a YAML value: {error}") from None
 
 
-def _explain(problem: Any, model: type[TrainConfig]) -> str:
+def _problem_text(problem: Any, model: type[TrainConfig]) -> str:
     """Return a message about one problem that pydantic found."""
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
         what = str(problem["msg"]).removeprefix("Value error, ").replace("a valid tuple", "a list, such as [1, 2]")
-        return f"{key[:80]}={shortened(problem['input'])}: {what}" if key else what
+        return f"{key[:80]}={short_repr(problem['input'])}: {what}" if key else what
     others = [get_definition(game).title for game in games_with_networks() if key in _known_keys(config_class(game))]
-    instead = f": it is a setting of {', '.join(others)}" if others else _instead(key, _known_keys(model))
-    return f"unknown key {shortened(key)}{instead}"
+    hint = f": it is a setting of {', '.join(others)}" if others else _key_hint(key, _known_keys(model))
+    return f"unknown key {short_repr(key)}{hint}"
 
 
-def _instead(key: str, known: Sequence[str]) -> str:
-    """Return a hint for an unknown key: a similar key of its section or of another one, else the section's keys."""
+def _key_hint(key: str, known: Sequence[str]) -> str:
+    """Return a hint for an unknown key: a similar key, preferably of its section; otherwise the keys of its section."""
     section, _, last = key.rpartition(".")
     inside = [name for name in known if name.rpartition(".")[0] == section]
     for names in (inside, known):

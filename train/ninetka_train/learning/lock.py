@@ -1,4 +1,7 @@
-"""A lock on a run's folder, so that two processes never write there at the same time."""
+"""A lock on a run's folder, so that two processes never write there at the same time.
+
+`ninetka_train.run` locks the folder of a run with `locked`.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from ninetka_env.core.files import shown
+from ninetka_env.core.files import printable_path
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
-LOCK = ".lock"
+LOCK_FILE = ".lock"
 """Name of the lock file. It contains the name of the process that locked it last."""
 
 
@@ -30,7 +33,7 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         ValueError: if another process holds the lock; the message names that process.
     """
-    path = folder / LOCK
+    path = folder / LOCK_FILE
     try:
         file = _open(path)
     except OSError as error:
@@ -49,7 +52,12 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _open(path: Path) -> int:
-    """Open and lock a file; return its descriptor. Raises `OSError` if it cannot be locked here."""
+    """Open and lock a file; return its descriptor.
+
+    Raises:
+        ValueError: if another process holds the lock.
+        OSError: if the file cannot be opened or locked.
+    """
     flags = getattr(os, "O_NOFOLLOW", 0)
     while True:
         try:
@@ -73,7 +81,7 @@ def _open(path: Path) -> int:
 def _owner(path: Path) -> str:
     """Return the name of the process that holds a lock."""
     with contextlib.suppress(OSError):
-        return shown(path.read_bytes()[:200].decode(errors="replace")) or "another process"
+        return printable_path(path.read_bytes()[:200].decode(errors="replace")) or "another process"
     return "another process"
 
 

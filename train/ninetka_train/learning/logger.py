@@ -1,4 +1,7 @@
-"""Logs of a run: JSON lines in files, and the same numbers for TensorBoard."""
+"""Logs of a run: JSON lines in files, and the same numbers for TensorBoard.
+
+Start reading at `Journal`. `ninetka_train.reporting.run_data` reads the files.
+"""
 
 from __future__ import annotations
 
@@ -11,47 +14,47 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-from ninetka_env.core.files import naming, replace_file
-from ninetka_env.core.registry import DEFAULT
+from ninetka_env.core.files import path_in_errors, replace_file
+from ninetka_env.core.registry import DEFAULT_GAME
 
-LOG, CURVE, TENSORBOARD = "log.jsonl", "curve.jsonl", "tensorboard"
-Line = dict[str, Any]
+LOG_FILE, CURVE_FILE, TENSORBOARD_FOLDER = "log.jsonl", "curve.jsonl", "tensorboard"
+LogEntry = dict[str, Any]
 
 
 class Journal:
     """Writes `log.jsonl`, `curve.jsonl` and `tensorboard/` of one run.
 
-    A resumed run continues from its last checkpoint, so later lines are dropped, and the clock continues from the last
-    line that remains.
+    A resumed run continues from its last checkpoint. The lines after that checkpoint are removed, and the clock
+    continues from the last remaining line.
     """
 
     def __init__(self, folder: Path) -> None:
         """Start the clock. Files are not touched before the first line."""
         self.folder = folder
-        self.curve: list[Line] = []
-        self._begin = time.perf_counter()
-        self._stopped: float | None = None
-        self._steps = -1
-        self._place: Line = {}
+        self.curve: list[LogEntry] = []
+        self._start = time.perf_counter()
+        self._paused_at: float | None = None
+        self._entry_index = -1
+        self._latest_step: LogEntry = {}
         """Step and progress of the newest line."""
         self._writer: SummaryWriter | None = None
 
     @property
     def seconds(self) -> float:
-        """Seconds of training, including those before the run was resumed, without those of evaluations."""
-        return round((self._stopped or time.perf_counter()) - self._begin, 3)
+        """Seconds of training, including the time before the run was resumed, excluding evaluations."""
+        return round((self._paused_at or time.perf_counter()) - self._start, 3)
 
     @contextmanager
     def pause(self) -> Iterator[None]:
         """Return a context manager that stops the clock."""
-        self._stopped = time.perf_counter()
+        self._paused_at = time.perf_counter()
         try:
             yield
         finally:
-            self._begin += time.perf_counter() - self._stopped
-            self._stopped = None
+            self._start += time.perf_counter() - self._paused_at
+            self._paused_at = None
 
-    def log(self, step: int, total: int, numbers: Mapping[str, float]) -> Line:
+    def log(self, step: int, total: int, numbers: Mapping[str, float]) -> LogEntry:
         """Add a line to `log.jsonl`; return it.
 
         Args:
@@ -62,57 +65,57 @@ class Journal:
         Raises:
             OSError: if a file cannot be written; the message names the file.
         """
-        if self._steps < 0:
-            self._go_on_from(step, total)
-        self._steps += 1
-        self._place = {"step": step, "progress": _progress(step, total)}
-        line = {**numbers, **self._place, "seconds": self.seconds}
-        self._add(LOG, line)
-        self._scalars({f"training/{name}": value for name, value in numbers.items()})
+        if self._entry_index < 0:
+            self._continue_from(step, total)
+        self._entry_index += 1
+        self._latest_step = {"step": step, "progress": _progress(step, total)}
+        line = {**numbers, **self._latest_step, "seconds": self.seconds}
+        self._append(LOG_FILE, line)
+        self._write_scalars({f"training/{name}": value for name, value in numbers.items()})
         return line
 
-    def point(self, numbers: Line) -> None:
-        """Add a measurement to `curve.jsonl`: `game`, `players`, `opponent`, `games`, `wins`, seconds of playing.
+    def log_measurement(self, numbers: LogEntry) -> None:
+        """Add a line to `curve.jsonl`: `game`, `players`, `opponent`, `games`, `wins` and `evaluation_seconds`.
 
-        Step and progress of the newest line of `log.jsonl` are added.
+        Step and progress of the newest line of `log.jsonl`, and the seconds of training, are added.
         """
-        line = {**self._place, "seconds": self.seconds, **numbers}
+        line = {**self._latest_step, "seconds": self.seconds, **numbers}
         self.curve.append(line)
-        self._add(CURVE, line)
+        self._append(CURVE_FILE, line)
         where = variant_label(line["game"], line["players"])
-        self._scalars({f"wins/{where}, {line['opponent']}": line["wins"] / line["games"]})
+        self._write_scalars({f"wins/{where}, {line['opponent']}": line["wins"] / line["games"]})
 
     def close(self) -> None:
         """Flush and close TensorBoard's writer."""
         if self._writer:
-            with naming(self.folder / TENSORBOARD):
+            with path_in_errors(self.folder / TENSORBOARD_FOLDER):
                 self._writer.close()
 
-    def _go_on_from(self, step: int, total: int) -> None:
-        """Drop lines that will be written again, and set the clock to the last remaining line."""
-        kept = _keep_before(self.folder / LOG, step, total)
-        self.curve = _keep_before(self.folder / CURVE, step, total)
-        self._steps = len(kept)
-        self._begin -= kept[-1]["seconds"] if kept else 0.0
+    def _continue_from(self, step: int, total: int) -> None:
+        """Remove the lines that will be written again, and set the clock to the time of the last remaining line."""
+        kept = _drop_entries_from(self.folder / LOG_FILE, step, total)
+        self.curve = _drop_entries_from(self.folder / CURVE_FILE, step, total)
+        self._entry_index = len(kept)
+        self._start -= kept[-1]["seconds"] if kept else 0.0
 
-    def _add(self, name: str, line: Line) -> None:
-        with naming(self.folder / name), (self.folder / name).open("a", encoding="utf-8") as file:
+    def _append(self, name: str, line: LogEntry) -> None:
+        with path_in_errors(self.folder / name), (self.folder / name).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
-    def _scalars(self, values: Mapping[str, float]) -> None:
-        with naming(self.folder / TENSORBOARD):
+    def _write_scalars(self, values: Mapping[str, float]) -> None:
+        with path_in_errors(self.folder / TENSORBOARD_FOLDER):
             if self._writer is None:
-                self._writer = SummaryWriter(str(self.folder / TENSORBOARD), purge_step=self._steps)
+                self._writer = SummaryWriter(str(self.folder / TENSORBOARD_FOLDER), purge_step=self._entry_index)
             for name, value in values.items():
-                self._writer.add_scalar(name, value, self._steps)
+                self._writer.add_scalar(name, value, self._entry_index)
 
 
 def variant_label(spec: str, players: int) -> str:
-    """Return a label for a variant: the number of players if the default game has no other option, else the spec."""
-    return f"{players} players" if spec in (DEFAULT, f"{DEFAULT}:num_players={players}") else spec
+    """Return a label for a variant: `2 players` for the default game without other options, else the spec."""
+    return f"{players} players" if spec in (DEFAULT_GAME, f"{DEFAULT_GAME}:num_players={players}") else spec
 
 
-def read_lines(path: Path) -> list[Line]:
+def read_json_lines(path: Path) -> list[LogEntry]:
     """Read a file of JSON lines. An incomplete last line is ignored; a missing file has no lines.
 
     Raises:
@@ -137,14 +140,14 @@ def _progress(step: int, total: int) -> float:
     return round(min(1.0, step / total), 6)
 
 
-def _keep_before(path: Path, step: int, total: int) -> list[Line]:
-    """Remove the lines from a step on; return the remaining lines.
+def _drop_entries_from(path: Path, step: int, total: int) -> list[LogEntry]:
+    """Remove the lines of `step` and of later steps from a file; return the remaining lines.
 
-    Their progress is recomputed, because the length of the run may have been changed.
+    The progress of the remaining lines is recomputed, because the length of the run may have changed.
     """
     if not path.exists():
         return []
-    lines = read_lines(path)
+    lines = read_json_lines(path)
     for number, line in enumerate(lines, 1):
         if not all(isinstance(line.get(key), (int, float)) for key in ("step", "seconds")):
             raise ValueError(f"{path}, line {number}: expected the numbers step and seconds in it")

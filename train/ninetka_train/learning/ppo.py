@@ -1,8 +1,8 @@
 """Self-play with proximal policy optimisation (Schulman et al., 2017). Start reading at `train_ppo`.
 
-The learner plays every seat of every game (in the league's games one seat), so a rollout of T plies of B games has
-T * B decisions. A seat's trajectory consists of its own successive decisions; see
-`ninetka_train.learning.rollout.own_decision_targets`.
+The learner plays every seat of every game, except in games against the league, where it plays one seat. Without a
+league, a rollout of T plies of B games therefore has T * B decisions. A seat's trajectory consists of its own
+successive decisions; see `ninetka_train.learning.rollout.own_decision_targets`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ninetka_agents.agent import Agent, make_agent
 from ninetka_agents.checkpoint import Checkpoint
 from ninetka_agents.net_agent import NetAgent, SearchSettings
 from ninetka_agents.outputs import Outputs, as_tensors
-from ninetka_env.core.batch import advance, make_endings
-from ninetka_env.core.chance import Streams, make_streams
+from ninetka_env.core.batch import make_outcomes, step_with_autoreset
+from ninetka_env.core.random_streams import Streams, make_streams
 from ninetka_env.core.registry import limits_of
-from ninetka_env.core.verbs import Codes, Records, relative_seats
+from ninetka_env.core.verbs import OptionCodes, StateArray, relative_seats
 from ninetka_train.learning.config import PPOSettings, TrainConfig
 from ninetka_train.learning.losses import (
-    UNKNOWN,
-    Log,
+    UNKNOWN_OWNER,
+    Metrics,
     check_finite,
     check_outputs,
-    named,
+    losses_by_name,
     owner_losses,
     score_losses,
     value_losses,
@@ -40,32 +40,32 @@ from ninetka_train.learning.losses import (
 from ninetka_train.learning.processes import set_torch_threads, use_threads, uses_bf16
 from ninetka_train.learning.resume import (
     CheckpointWriter,
-    first_network,
+    initial_network,
     newest_checkpoint,
-    numbered_parts,
+    numbered_tensors,
     optimizer_tensors,
+    restore_errors,
     restore_optimizer,
-    rounding,
-    taking_up,
-    unreported,
-    warn_of_rounding,
+    rounding_notes,
+    unreported_metrics,
+    warn_if_rounding_differs,
 )
 from ninetka_train.learning.rollout import (
     Floats,
     Rollout,
-    codes_for,
-    next_endings,
+    ending_plies,
+    options_of_games,
     own_decision_targets,
     roll_seats,
-    sample,
+    sample_actions,
     start_games,
 )
 from ninetka_train.learning.samples import relative_leads
 
 LEARNER = -1
-"""In `Learner.opponents`: a game without opponents. In `Learner.seats`: any seat."""
-SAMPLED = SearchSettings(temperature=1.0)
-"""Settings of earlier networks in the league: moves are drawn from the policy."""
+"""Value in `Learner.opponents` for a game without opponents. In `Learner.seats`: no seat has been drawn yet."""
+SAMPLING_SETTINGS = SearchSettings(temperature=1.0)
+"""Search settings of the earlier networks in the league: no search, and moves are drawn from the policy."""
 
 
 class Batch(NamedTuple):
@@ -82,7 +82,7 @@ class Batch(NamedTuple):
     values: Tensor
     """(N, P + 1) float32 shares of the outcomes, summing to 1: win of each relative seat; draw."""
     owners: Tensor
-    """(N, T') int64 relative seats, P for no owner, or `UNKNOWN`."""
+    """(N, T') int64 final owners as relative seats, P for no owner, or `UNKNOWN_OWNER`."""
     scores: Tensor
     """(N,) float32 the mover's final score minus the best other score; nan if unknown."""
 
@@ -94,9 +94,9 @@ class Learner:
     config: TrainConfig
     network: Any
     optimizer: torch.optim.Optimizer
-    games: Records
+    games: StateArray
     """(B,) states of the current games."""
-    options: Codes
+    options: OptionCodes
     """(B, k) int64 options of the games."""
     streams: Streams
     """(B,) random streams of the games."""
@@ -107,9 +107,9 @@ class Learner:
     league: list[Any] = field(default_factory=list)
     agents: list[Agent] = field(default_factory=list)
     opponents: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    """(B,) the opponent in each game (an index into `league` followed by `agents`), or `LEARNER`."""
+    """(B,) int64 the opponent in each game, an index into `[*league, *agents]`, or `LEARNER`."""
     seats: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    """(B,) the learner's seat in a game with an opponent."""
+    """(B,) int64 the learner's seat, used in games with an opponent."""
 
     torch_threads: int = field(default_factory=torch.get_num_threads)
     """Threads that torch uses for the network; weights are byte-identical only for the same number."""
@@ -133,7 +133,7 @@ class Learner:
 def train_ppo(
     config: TrainConfig,
     folder: Path | None = None,
-    report: Callable[[Learner, Log], None] | None = None,
+    report: Callable[[Learner, Metrics], None] | None = None,
     resume: bool = False,
 ) -> Any:
     """Train a network by self-play until `config.ppo.moves` moves have been played.
@@ -151,7 +151,7 @@ def train_ppo(
     learner = new_learner(config)
     numbers = restore(learner, folder) if resume and folder else {}
     writer = CheckpointWriter(folder, config.checkpoint_minutes)
-    with writer.saving():
+    with writer.save_on_error():
         if numbers:
             _finish_rollout(learner, writer, report, numbers)
         while learner.progress < 1:
@@ -159,10 +159,10 @@ def train_ppo(
     return learner.network.eval()
 
 
-def _play_and_learn(learner: Learner) -> Log:
+def _play_and_learn(learner: Learner) -> Metrics:
     """Play a rollout and learn from it; return the metrics."""
     settings, start = learner.config.ppo, time.perf_counter()
-    set_torch_threads(learner.torch_threads)  # agents created since then may have changed the number
+    set_torch_threads(learner.torch_threads)  # agents created in the meantime may have changed the number
     set_learning_rate(learner)
     draw_opponents(learner)
     rollout = play(learner)
@@ -178,27 +178,28 @@ def _play_and_learn(learner: Learner) -> Log:
 
 
 def _finish_rollout(
-    learner: Learner, writer: CheckpointWriter, report: Callable[[Learner, Log], None] | None, numbers: Log
+    learner: Learner, writer: CheckpointWriter, report: Callable[[Learner, Metrics], None] | None, numbers: Metrics
 ) -> None:
     """Report the newest rollout, and write a checkpoint if one is due.
 
-    The state is copied before the report, so that a run stopped during a measurement loses nothing. It is written after
-    the report, so that a resumed run has reported every rollout before the checkpoint.
+    The state is copied before `report` is called, so that nothing is lost if the run is stopped during the report,
+    which may play evaluation games. The checkpoint is written after the report, so that a resumed run does not skip the
+    report of any rollout.
     """
-    writer.hold(learner.network, _about(learner), _state(learner), numbers)
+    writer.hold(learner.network, _make_checkpoint(learner), _state_tensors(learner), numbers)
     if report:
         report(learner, numbers)
     writer.write(learner.rollouts % learner.config.checkpoint_every == 0 or learner.progress == 1)
 
 
 def new_learner(config: TrainConfig) -> Learner:
-    """Return the initial state of a run: the initial network, and games that are spread over all phases."""
-    settings, network = config.ppo, first_network(config)
+    """Return the initial state of a run: the initial network, and games after random numbers of random plies."""
+    settings, network = config.ppo, initial_network(config)
     optimizer = torch.optim.AdamW(network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
     variants = config.variants
-    games, options = np.zeros(settings.games, variants[0].dtype), codes_for(variants, range(settings.games))
+    games, options = np.zeros(settings.games, variants[0].dtype), options_of_games(variants, range(settings.games))
     streams = make_streams(config.seed << 20, settings.games)
-    start_games(games, options, streams, max(variant.sizes.most_plies for variant in variants))
+    start_games(games, options, streams, max(variant.sizes.max_plies for variant in variants))
     learner = Learner(config, network, optimizer, games, options, streams, np.random.default_rng(config.seed))
     learner.agents = league_agents(config)
     learner.opponents = np.full(settings.games, LEARNER)
@@ -218,10 +219,10 @@ def set_learning_rate(learner: Learner) -> None:
     """Set the learning rate, which falls linearly over the run."""
     settings = learner.config.ppo
     for group in learner.optimizer.param_groups:
-        group["lr"] = _between(settings.learning_rate, settings.final_learning_rate, learner.progress)
+        group["lr"] = _interpolate(settings.learning_rate, settings.final_learning_rate, learner.progress)
 
 
-def _between(first: float, last: float, progress: float) -> float:
+def _interpolate(first: float, last: float, progress: float) -> float:
     return first + (last - first) * progress
 
 
@@ -229,7 +230,7 @@ def _between(first: float, last: float, progress: float) -> float:
 
 
 def draw_opponents(learner: Learner) -> None:
-    """Draw the games with opponents from the league, the opponents, and the learner's seats for a rollout."""
+    """Draw which games of a rollout have an opponent, the opponents from the league, and the learner's seats."""
     known = len(learner.league) + len(learner.agents)
     count = len(learner.games)
     learner.opponents[:] = LEARNER
@@ -240,16 +241,16 @@ def draw_opponents(learner: Learner) -> None:
 
 
 def grow_league(learner: Learner) -> None:
-    """Add a copy of the network to the league every `league_every` rollouts; replace a random one if it is full."""
+    """Every `league_every` rollouts, add a copy of the network to the league; a full league loses a random network."""
     settings = learner.config.ppo
     if not settings.league_share or learner.rollouts % settings.league_every:
         return
     if len(learner.league) == settings.league_size:
         del learner.league[int(learner.rng.integers(len(learner.league)))]
-    learner.league.append(_like(learner.network, learner.network.state_dict()))
+    learner.league.append(_copy_with_weights(learner.network, learner.network.state_dict()))
 
 
-def _like(network: Any, weights: Mapping[str, Tensor]) -> Any:
+def _copy_with_weights(network: Any, weights: Mapping[str, Tensor]) -> Any:
     """Return a network of the same shape with the given weights, in evaluation mode."""
     past = type(network)(network.config).to(network.device).eval()
     past.load_state_dict(weights)
@@ -261,16 +262,16 @@ def play(learner: Learner) -> Rollout:
     """Play T plies of all games and return the rollout."""
     games, arrays = learner.games, []
     rollout = _empty_rollout(learner)
-    endings = make_endings(games.dtype, len(games))
+    endings = make_outcomes(games.dtype, len(games))
     for ply in range(learner.config.ppo.plies):
         arrays.append(learner.network.encode(games))
         rollout.movers[ply] = games["to_move"]
-        rollout.learned[ply] = (learner.opponents == LEARNER) | (games["to_move"] == learner.seats)
+        rollout.is_learner_ply[ply] = (learner.opponents == LEARNER) | (games["to_move"] == learner.seats)
         logits, rollout.values[ply] = evaluate(learner, arrays[-1], games)
-        chance = learner.rng.random(len(games), np.float32)
-        rollout.actions[ply], rollout.log_probs[ply] = sample(logits, chance)
-        _ask_opponents(learner, rollout.actions[ply], ~rollout.learned[ply])
-        advance(games, rollout.actions[ply], learner.options, learner.streams, endings)
+        uniform = learner.rng.random(len(games), np.float32)
+        rollout.actions[ply], rollout.log_probs[ply] = sample_actions(logits, uniform)
+        _choose_opponents_actions(learner, rollout.actions[ply], ~rollout.is_learner_ply[ply])
+        step_with_autoreset(games, rollout.actions[ply], learner.options, learner.streams, endings)
         rollout.winners[ply], rollout.owners[ply] = endings.winners, endings.targets
         rollout.scores[ply] = endings.scores
     _, rollout.values[-1] = evaluate(learner, learner.network.encode(games), games)
@@ -290,7 +291,7 @@ def _empty_rollout(learner: Learner) -> Rollout:
     )  # fmt: skip
 
 
-def evaluate(learner: Learner, arrays: Any, games: Records) -> tuple[Floats, Floats]:
+def evaluate(learner: Learner, arrays: Any, games: StateArray) -> tuple[Floats, Floats]:
     """Return (B, A) float32 masked logits and (B, P) float32 win probabilities per seat."""
     outputs = _forward(learner, as_tensors(arrays, learner.network.device))
     check_outputs(outputs.logits, outputs.values)
@@ -306,12 +307,14 @@ def _forward(learner: Learner, inputs: Any) -> Outputs:
         return outputs
 
 
-def _ask_opponents(learner: Learner, actions: npt.NDArray[np.int64], theirs: npt.NDArray[np.bool_]) -> None:
-    """Write the opponents' actions of the games in which an opponent is to move, `theirs` (B,)."""
-    for index in np.unique(learner.opponents[theirs]):
-        chosen = np.flatnonzero(theirs & (learner.opponents == index))
+def _choose_opponents_actions(
+    learner: Learner, actions: npt.NDArray[np.int64], is_opponent_ply: npt.NDArray[np.bool_]
+) -> None:
+    """Write the opponents' actions into `actions` (B,), in the games selected by the mask `is_opponent_ply` (B,)."""
+    for index in np.unique(learner.opponents[is_opponent_ply]):
+        chosen = np.flatnonzero(is_opponent_ply & (learner.opponents == index))
         past = len(learner.league)
-        agent = NetAgent(learner.league[index], SAMPLED) if index < past else learner.agents[index - past]
+        agent = NetAgent(learner.league[index], SAMPLING_SETTINGS) if index < past else learner.agents[index - past]
         actions[chosen] = agent.act(learner.games[chosen], learner.rng)
 
 
@@ -319,7 +322,7 @@ def _ask_opponents(learner: Learner, actions: npt.NDArray[np.int64], theirs: npt
 
 
 def make_batch(rollout: Rollout, decay: float, device: torch.device | str = "cpu") -> Batch:
-    """Return the learner's decisions of a rollout with their targets."""
+    """Return the learner's decisions of a rollout with their targets; `decay` is the lambda of the advantages."""
     (plies, count), seats = rollout.movers.shape, rollout.values.shape[2]
     advantages, targets = np.zeros((plies, count), np.float32), np.zeros((plies, count, seats), np.float32)
     own_decision_targets(
@@ -331,7 +334,7 @@ def make_batch(rollout: Rollout, decay: float, device: torch.device | str = "cpu
     values = np.clip(values, 0, None) + 1e-6 * (np.arange(seats) < players[:, None])
     values = np.pad(values / values.sum(1, keepdims=True), ((0, 0), (0, 1)))  # draws are included as shares of wins
     owners, scores = _final_targets(rollout, movers, players)
-    kept = np.flatnonzero(rollout.learned.ravel())
+    kept = np.flatnonzero(rollout.is_learner_ply.ravel())
     arrays = (rollout.actions.ravel(), rollout.log_probs.ravel(), advantages.ravel(), values.astype(np.float32))
     inputs = as_tensors(type(rollout.arrays)(*(array[kept] for array in rollout.arrays)), device)
     return Batch(inputs, *(torch.from_numpy(array[kept]).to(device) for array in (*arrays, owners, scores)))
@@ -341,19 +344,19 @@ def _final_targets(
     rollout: Rollout, movers: npt.NDArray[np.int8], players: npt.NDArray[np.int8]
 ) -> tuple[npt.NDArray[np.int64], Floats]:
     """Return the `owners` and `scores` of a `Batch` for T * B positions, unknown if the game did not end."""
-    ending = next_endings(rollout.winners)
+    ending = ending_plies(rollout.winners)
     column = np.arange(ending.shape[1])
     owners = rollout.owners[ending, column].reshape(ending.size, -1)
     scores = rollout.scores[ending, column].reshape(ending.size, -1)
     relative = relative_seats(owners, movers[:, None], players[:, None])
     classes = np.where(owners < 0, scores.shape[1], relative)
     unknown = ending.ravel() < 0
-    return np.where(unknown[:, None], UNKNOWN, classes), np.where(
+    return np.where(unknown[:, None], UNKNOWN_OWNER, classes), np.where(
         unknown, np.float32(np.nan), relative_leads(scores, movers, players)
     )
 
 
-def learn(learner: Learner, batch: Batch) -> Log:
+def learn(learner: Learner, batch: Batch) -> Metrics:
     """Take gradient steps on a batch, in minibatches drawn without replacement; return the mean losses.
 
     Return an empty dict if only opponents moved.
@@ -362,20 +365,20 @@ def learn(learner: Learner, batch: Batch) -> Log:
     if len(batch.actions) == 0:
         return {}
     learner.network.train()
-    entropy_weight = _between(settings.entropy, settings.final_entropy, learner.progress)
-    sums, passes = torch.zeros(len(LOSSES), device=device), 0
+    entropy_weight = _interpolate(settings.entropy, settings.final_entropy, learner.progress)
+    sums, passes = torch.zeros(len(LOSS_NAMES), device=device), 0
     for _ in range(settings.epochs):
         order = torch.from_numpy(learner.rng.permutation(len(batch.actions))).to(device)
         for minibatch in torch.tensor_split(order, -(-len(order) // settings.minibatch)):  # of similar sizes
             learner.optimizer.zero_grad(set_to_none=True)
             advantages = batch.advantages[minibatch]
             mean, deviation = advantages.mean(), advantages.std(correction=0) + 1e-6
-            known = (~batch.scores[minibatch].isnan()).float().mean()
+            known_share = (~batch.scores[minibatch].isnan()).float().mean()
             for part in torch.split(minibatch, settings.microbatch):
                 piece = take(batch, part)
                 piece = piece._replace(advantages=(piece.advantages - mean) / deviation)
                 outputs = _forward(learner, piece.inputs)
-                total, parts = losses(outputs, piece, settings, entropy_weight, known)
+                total, parts = losses(outputs, piece, settings, entropy_weight, known_share)
                 torch.autograd.backward(total * (len(part) / len(minibatch)))
                 sums += parts * (len(part) / len(minibatch))
             torch.nn.utils.clip_grad_norm_(learner.network.parameters(), settings.gradient_norm)
@@ -384,20 +387,21 @@ def learn(learner: Learner, batch: Batch) -> Log:
     learner.network.eval()
     check_finite(learner.network, learner.games, uses_bf16(learner.config, device))
     schedule = {"learning_rate": learner.optimizer.param_groups[0]["lr"], "entropy_weight": entropy_weight}
-    return named(LOSSES, sums / passes, outputs) | schedule
+    return losses_by_name(LOSS_NAMES, sums / passes, outputs) | schedule
 
 
-LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "entropy", "clipped", "kl")
+LOSS_NAMES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "entropy", "clipped", "kl")
 """The metrics that `losses` returns in addition to the total loss."""
 
 
 def losses(
-    outputs: Outputs, batch: Batch, settings: PPOSettings, entropy_weight: float, known: Tensor
+    outputs: Outputs, batch: Batch, settings: PPOSettings, entropy_weight: float, known_share: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the total loss, and the metrics of `LOSSES`, (7,) float32, detached.
+    """Return the total loss, and the metrics of `LOSS_NAMES`, (7,) float32, detached.
 
-    `known` is the share of the whole minibatch's moves whose game ended in the rollout. With it every such move has the
-    same weight in the losses of owners and scores, regardless of the other moves of its microbatch.
+    `known_share` is the share of the whole minibatch's moves whose game ended in the rollout; only these moves have
+    owners and scores. With it, these losses are averaged over the expected number of such moves in a microbatch, so a
+    move has the same weight in any microbatch.
 
     The policy loss is the clipped surrogate objective of Schulman et al. (2017), equation 7. Advantages must be
     normalised already.
@@ -409,7 +413,7 @@ def losses(
     clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
     policy = -torch.minimum(ratio * batch.advantages, clipped * batch.advantages).mean()
     entropy = -(log_policy.exp() * log_policy).sum(-1).mean()
-    value, ended = value_losses(outputs, batch.values).mean(), (known * len(batch.scores)).clamp(min=1e-9)
+    value, ended = value_losses(outputs, batch.values).mean(), (known_share * len(batch.scores)).clamp(min=1e-9)
     owner, score = owner_losses(outputs, batch.owners).sum() / ended, score_losses(outputs, batch.scores).sum() / ended
     total = policy + settings.value_weight * value + settings.owner_weight * owner
     total = total + settings.score_weight * score - entropy_weight * entropy
@@ -423,17 +427,17 @@ def take(batch: Batch, index: Tensor) -> Batch:
     return Batch(inputs, *(tensor[index] for tensor in batch[1:]))
 
 
-# --- keeping ---------------------------------------------------------------------------------------------------------
+# --- checkpoints -----------------------------------------------------------------------------------------------------
 
 
-def _about(learner: Learner) -> Checkpoint:
+def _make_checkpoint(learner: Learner) -> Checkpoint:
     """Return the metadata of a checkpoint."""
     notes = {"rollouts": learner.rollouts, "rng": learner.rng.bit_generator.state}
-    notes |= rounding(learner.network.device, learner.torch_threads)
+    notes |= rounding_notes(learner.network.device, learner.torch_threads)
     return Checkpoint(learner.network.config, learner.step, learner.config.model_dump(mode="json"), notes)
 
 
-def restore(learner: Learner, folder: Path) -> Log:
+def restore(learner: Learner, folder: Path) -> Metrics:
     """Restore the newest valid checkpoint of a folder, if there is one; see `newest_checkpoint`.
 
     Returns:
@@ -443,17 +447,17 @@ def restore(learner: Learner, folder: Path) -> Log:
     if found is None:
         return {}
     network, about, state = found
-    with taking_up(folder):
+    with restore_errors(folder):
         learner.network.load_state_dict(network.state_dict())
         learner.moves, learner.rollouts = about.step, int(about.notes["rollouts"])
         learner.rng.bit_generator.state = about.notes["rng"]
-        _set_state(learner, state)
-        numbers = unreported(about)
-    warn_of_rounding(about.notes, learner.network.device, learner.torch_threads)
+        _restore_tensors(learner, state)
+        numbers = unreported_metrics(about)
+    warn_if_rounding_differs(about.notes, learner.network.device, learner.torch_threads)
     return numbers
 
 
-def _state(learner: Learner) -> dict[str, Tensor]:
+def _state_tensors(learner: Learner) -> dict[str, Tensor]:
     """Return the tensors of a checkpoint in addition to the network's weights."""
     state = optimizer_tensors(learner.optimizer)
     state["games"] = torch.from_numpy(learner.games.view(np.uint8).reshape(len(learner.games), -1).copy())
@@ -463,8 +467,10 @@ def _state(learner: Learner) -> dict[str, Tensor]:
     return state
 
 
-def _set_state(learner: Learner, state: dict[str, Tensor]) -> None:
+def _restore_tensors(learner: Learner, state: dict[str, Tensor]) -> None:
     learner.games[:] = state["games"].numpy().view(learner.games.dtype)[:, 0]
     learner.streams[:] = state["streams"].numpy().view(np.uint64)
     restore_optimizer(learner.optimizer, state)
-    learner.league = [_like(learner.network, weights) for weights in numbered_parts(state, "league").values()]
+    learner.league = [
+        _copy_with_weights(learner.network, weights) for weights in numbered_tensors(state, "league").values()
+    ]

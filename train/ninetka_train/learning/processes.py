@@ -1,9 +1,11 @@
 """The processes, devices and torch threads of a run.
 
-By default there is one process; torchrun starts several that learn together. All hold the same state. Each plays its
-share of a round's tasks and learns from its share of each minibatch's microbatches ("pieces" here). Torch's
-`DistributedDataParallel` sums their gradients, so all processes take the steps that one process would take. Only the
-first process measures, writes files and reports.
+`alphazero.py` divides its work with these functions. Workers on a Ray cluster are in `ninetka_train.cluster.workers`.
+
+By default there is one process; torchrun starts several that learn together. All processes hold the same state. Each
+plays its share of a round's tasks and learns from its share of each minibatch's microbatches ("pieces" here). Gradients
+are summed over the processes, so all processes take the steps that one process would take. Only the first process
+plays evaluation games, writes files and reports.
 """
 
 from __future__ import annotations
@@ -23,39 +25,41 @@ from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from ninetka_agents.net_agent import best_device, default_threads, has_bf16
-from ninetka_env.core.threads import cores
+from ninetka_env.core.threads import available_cores
 from ninetka_train.learning.config import TrainConfig
 
 T = TypeVar("T")
 
-PATIENCE = datetime.timedelta(days=7)
-"""How long a process waits for the others, for example while the first one measures. If a process dies, torchrun ends
-the others."""
+PROCESS_TIMEOUT = datetime.timedelta(days=7)
+"""How long a process waits for the others, for example while the first process plays evaluation games. If a process
+dies, torchrun ends the others."""
 
-_channel: Any = None
-"""Process group for samples and other objects. Gradients may be exchanged at the same time, by the default group."""
+_object_group: Any = None
+"""Process group for samples and other objects. The default group may exchange gradients at the same time."""
 
 
-def launched() -> bool:
+def started_by_torchrun() -> bool:
     """Return whether torchrun has started this process."""
     return distributed.is_available() and distributed.is_torchelastic_launched()
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[None]:
-    """Join the process group if torchrun started this process; `device` is the device of this process.
+def process_group(device: torch.device) -> Iterator[None]:
+    """Return a context manager that joins the process group if torchrun started this process.
+
+    `device` is the device of this process.
 
     Raises:
         ConnectionError: if another process ended.
     """
-    global _channel
-    if not launched():
+    global _object_group
+    if not started_by_torchrun():
         yield
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
-    _channel = distributed.new_group(backend="gloo", timeout=PATIENCE)
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PROCESS_TIMEOUT)
+    _object_group = distributed.new_group(backend="gloo", timeout=PROCESS_TIMEOUT)
     try:
         yield
     except RuntimeError as error:
@@ -65,24 +69,24 @@ def joined(device: torch.device) -> Iterator[None]:
     distributed.destroy_process_group()  # not after errors, because the processes might wait for each other forever
 
 
-def count() -> int:
+def num_processes() -> int:
     """Return how many processes learn together."""
-    return distributed.get_world_size() if launched() and distributed.is_initialized() else 1
+    return distributed.get_world_size() if started_by_torchrun() and distributed.is_initialized() else 1
 
 
 def rank() -> int:
     """Return the number of this process, 0 for the first one."""
-    return int(os.environ["RANK"]) if launched() else 0
+    return int(os.environ["RANK"]) if started_by_torchrun() else 0
 
 
-def own_threads() -> int:
+def threads_per_process() -> int:
     """Return the default number of threads of this process: its share of the cores; 0 (all) for a single process."""
-    return max(1, cores() // int(os.environ["LOCAL_WORLD_SIZE"])) if count() > 1 else 0
+    return max(1, available_cores() // int(os.environ["LOCAL_WORLD_SIZE"])) if num_processes() > 1 else 0
 
 
-def check_shareable(config: TrainConfig) -> None:
+def check_distributable(config: TrainConfig) -> None:
     """Raise `ValueError` if this number of processes cannot run a configuration."""
-    settings, processes = config.alphazero, count()
+    settings, processes = config.alphazero, num_processes()
     if processes == 1:
         return
     if config.algorithm != "alphazero":
@@ -98,26 +102,26 @@ def check_shareable(config: TrainConfig) -> None:
 # Playing
 
 
-def share(items: Sequence[T]) -> Sequence[T]:
-    """Return this process's share of items; the shares of all processes, in order, are all items."""
-    return items[len(items) * rank() // count() : len(items) * (rank() + 1) // count()]
+def own_share(items: Sequence[T]) -> Sequence[T]:
+    """Return this process's share of items: one of nearly equal, consecutive parts, in the order of the processes."""
+    return items[len(items) * rank() // num_processes() : len(items) * (rank() + 1) // num_processes()]
 
 
-def of_all(own: list[T]) -> list[T]:
+def gather(own: list[T]) -> list[T]:
     """Return the items of all processes, in the order of the processes."""
-    if count() == 1:
+    if num_processes() == 1:
         return own
-    everybody: list[Any] = [None] * count()
-    distributed.all_gather_object(everybody, own, group=_channel)
-    return [item for theirs in everybody for item in theirs]
+    gathered: list[Any] = [None] * num_processes()
+    distributed.all_gather_object(gathered, own, group=_object_group)
+    return [item for theirs in gathered for item in theirs]
 
 
-def by_first(make: Callable[[], T]) -> T:
+def broadcast_from_first(make: Callable[[], T]) -> T:
     """Call `make` in the first process and return its result in all processes."""
-    if count() == 1:
+    if num_processes() == 1:
         return make()
     box: list[Any] = [make() if rank() == 0 else None]
-    distributed.broadcast_object_list(box, 0, group=_channel)
+    distributed.broadcast_object_list(box, 0, group=_object_group)
     made: T = box[0]
     return made
 
@@ -125,26 +129,29 @@ def by_first(make: Callable[[], T]) -> T:
 # Learning
 
 
-def learner_of(network: Any) -> Any:
+def distributed_network(network: Any) -> Any:
     """Return the network to call for training; with several processes, it sums gradients over them."""
-    return DistributedDataParallel(network) if count() > 1 else network
+    return DistributedDataParallel(network) if num_processes() > 1 else network
 
 
-def each_piece(learner: Any, pieces: Sequence[T]) -> Iterator[T]:
-    """Yield this process's microbatches of a minibatch; gradients are summed over all processes at the last one."""
-    with learner.no_sync() if count() > 1 else contextlib.nullcontext():
+def each_microbatch(learner: Any, pieces: Sequence[T]) -> Iterator[T]:
+    """Yield the microbatches `pieces` of this process. At the last one, gradients are summed over all processes.
+
+    `learner` is the result of `distributed_network`.
+    """
+    with learner.no_sync() if num_processes() > 1 else contextlib.nullcontext():
         yield from pieces[:-1]
     yield from pieces[-1:]
 
 
 def backward(loss: Tensor) -> None:
-    """Add the gradients of a loss. Torch averages over processes; the factor turns the mean into a sum."""
-    torch.autograd.backward(loss * count() if count() > 1 else loss)
+    """Add the gradients of a loss, multiplied by the number of processes, because torch averages over processes."""
+    torch.autograd.backward(loss * num_processes() if num_processes() > 1 else loss)
 
 
-def total(sums: Tensor) -> Tensor:
-    """Return the sums over all processes."""
-    if count() > 1:
+def sum_over_processes(sums: Tensor) -> Tensor:
+    """Sum a tensor over all processes, in place; return it."""
+    if num_processes() > 1:
         distributed.all_reduce(sums)
     return sums
 
@@ -160,23 +167,23 @@ def choose_device(config: TrainConfig) -> torch.device:
     """
     if config.device == "cuda" and not torch.cuda.is_available():
         raise ValueError("device=cuda: torch finds no GPU here; choose cpu or auto")
-    return own_device(best_device() if config.device == "auto" else torch.device(config.device))
+    return device_of_process(best_device() if config.device == "auto" else torch.device(config.device))
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
-    """Return whether to multiply in bfloat16."""
+    """Return whether a run multiplies in bfloat16 on a device."""
     if config.bf16 != "auto":
         return config.bf16
     return has_bf16(device)
 
 
-def own_device(device: torch.device) -> torch.device:
+def device_of_process(device: torch.device) -> torch.device:
     """Return the device of this process: its own GPU if torchrun started several processes.
 
     Raises:
         ValueError: if there are more processes than GPUs.
     """
-    if not launched() or device.type != "cuda":
+    if not started_by_torchrun() or device.type != "cuda":
         return device
     number, known = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
     if number >= known:
@@ -205,7 +212,7 @@ def use_threads(count: int) -> None:
 
 
 @contextmanager
-def kept_torch_threads() -> Iterator[None]:
+def restoring_torch_threads() -> Iterator[None]:
     """Return a context manager that restores the number of torch threads of this thread at its end."""
     before = torch.get_num_threads()
     try:
@@ -216,10 +223,10 @@ def kept_torch_threads() -> Iterator[None]:
 
 @functools.cache
 def single_threaded_pool(workers: int) -> ThreadPoolExecutor:
-    """Return a pool of `workers` threads in which torch uses one thread each. The pool is created once per process.
+    """Return a pool of `workers` threads. In each of them, torch uses one thread. The pool is created once per process.
 
-    Rounding of a network's results depends on the number of torch threads. All workers are started here, and the
-    initial number of other threads is restored, so tasks change nothing outside their own thread.
+    Rounding of a network's results depends on the number of torch threads. All workers are started here; then the
+    previous number of torch threads is restored, so that threads started later do not take over the workers' number.
     """
     before, started = torch.get_num_threads(), threading.Barrier(workers + 1)
 
@@ -236,7 +243,10 @@ def single_threaded_pool(workers: int) -> ThreadPoolExecutor:
 
 
 def on_one_torch_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function in a thread in which torch uses one thread: in this one if it does, else in another one."""
+    """Call a function in a thread in which torch uses one thread, and return the result.
+
+    This is the calling thread if torch uses one thread there, otherwise a thread of a pool.
+    """
     if torch.get_num_threads() == 1:
         return function(*arguments)
     return single_threaded_pool(1).submit(function, *arguments).result()

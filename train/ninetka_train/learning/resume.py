@@ -1,8 +1,8 @@
 """Start and resume training: the initial network, and checkpoints of the whole state of a run.
 
-Kept checkpoints, `step-<number>`, are written after fixed numbers of rollouts or rounds, so they do not depend on the
-clock. Another one, `resume-<number>`, is written after some minutes and when a run is stopped. It is only used for
-resuming.
+Scheduled checkpoints, `step-<number>`, are written after fixed numbers of rollouts or rounds, so they do not depend on
+the clock. A further checkpoint, `resume-<number>`, is written after `checkpoint_minutes` and when a run is stopped. It
+is only used for resuming.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ import torch
 from torch import Tensor
 
 from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from ninetka_agents.parts import network_of
-from ninetka_env.core.options import shortened
+from ninetka_agents.plugins import network_of
+from ninetka_env.core.options import short_repr
 from ninetka_train.learning.config import TrainConfig
 from ninetka_train.learning.processes import choose_device
-from ninetka_train.machine import processor
+from ninetka_train.machine import processor_name
 
-KEPT = 2
-"""Number of kept checkpoints: the newest, and another one in case the newest gets damaged."""
-KEEP, RESUME = "step", "resume"
-"""Prefixes of the names of kept checkpoints, and of the checkpoint that is only used for resuming."""
-UNREPORTED = "unreported"
-"""Key in a checkpoint's notes: the metrics of its round, if the run was stopped before it reported them."""
+NUM_KEPT_CHECKPOINTS = 2
+"""Number of scheduled checkpoints to keep: the newest, and the one before it in case the newest gets damaged."""
+STEP_PREFIX, RESUME_PREFIX = "step", "resume"
+"""Prefixes of the names of scheduled checkpoints, and of the checkpoint that is only used for resuming."""
+UNREPORTED_KEY = "unreported"
+"""Key in a checkpoint's notes for the metrics of its round, if the run was stopped before it reported them."""
 
 
-def first_network(config: TrainConfig) -> Any:
+def initial_network(config: TrainConfig) -> Any:
     """Return the initial network of a run: new weights, or the weights of `config.start_from`.
 
     Raises:
-        ValueError: if `config.start_from` is of another game, or of another shape than the configuration.
+        ValueError: if the network of `config.start_from` is for another game, or has another shape than
+            `config.network`.
     """
     device, game = choose_device(config), config.definition.name
     torch.manual_seed(config.seed)
@@ -56,8 +57,8 @@ def first_network(config: TrainConfig) -> Any:
 
 
 @dataclass(frozen=True)
-class _State:
-    """The state of a run after a complete round."""
+class _HeldState:
+    """A copy of a run's state after a complete round, ready to be written."""
 
     network: Any
     about: Checkpoint
@@ -79,7 +80,7 @@ class CheckpointWriter:
         """
         self._folder, self._seconds = folder, 60 * minutes
         self._written = time.perf_counter()
-        self._newest: _State | None = None
+        self._newest: _HeldState | None = None
         """The state after the newest complete round, unless it has been written."""
 
     def hold(
@@ -91,40 +92,41 @@ class CheckpointWriter:
             network: the network that learns.
             about: metadata; its step is the number in the checkpoint's name.
             tensors: further state.
-            numbers: the round's metrics. A resumed run reports them if this run is stopped before; see `unreported`.
+            numbers: the round's metrics. If this run is stopped before it reports them, the resumed run does; see
+                `unreported_metrics`.
         """
         if self._folder is None:
             return
-        about = replace(about, notes=about.notes | {UNREPORTED: dict(numbers)})
+        about = replace(about, notes=about.notes | {UNREPORTED_KEY: dict(numbers)})
         copies = {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
-        self._newest = _State(deepcopy(network), about, copies)
+        self._newest = _HeldState(deepcopy(network), about, copies)
 
     def write(self, scheduled: bool) -> None:
         """Write the held state if a checkpoint is due. Its round must have been reported.
 
         Args:
-            scheduled: whether to write a kept checkpoint; it replaces the one for resuming.
+            scheduled: whether to write a scheduled checkpoint; it replaces the one for resuming.
 
         Raises:
             OSError: if a file cannot be written; the message names the file.
         """
         if self._folder is None or self._newest is None:
             return
-        del self._newest.about.notes[UNREPORTED]
+        del self._newest.about.notes[UNREPORTED_KEY]
         if scheduled:
-            _keep(self._folder, self._newest)
+            _write_scheduled(self._folder, self._newest)
             self._newest, self._written = None, time.perf_counter()
         elif time.perf_counter() - self._written >= self._seconds:
             self._write_to_resume()
 
     @contextmanager
-    def saving(self) -> Iterator[None]:
+    def save_on_error(self) -> Iterator[None]:
         """Return a context manager that writes the held state if its body raises any exception."""
         try:
             yield
         except BaseException as cause:
             try:
-                with suppress(KeyboardInterrupt), signals_deferred():  # the run is already being stopped
+                with suppress(KeyboardInterrupt), signals_deferred():  # Ctrl-C again: the run is already being stopped
                     self._write_to_resume()
             except OSError as error:
                 what = f"{error.filename}: {error.strerror}; what was learned since the last checkpoint is lost"
@@ -134,18 +136,26 @@ class CheckpointWriter:
 
     def _write_to_resume(self) -> None:
         if self._folder and self._newest:
-            path = self._newest.save(self._folder, RESUME)
-            _remove(old for old in self._folder.glob(f"{RESUME}-*.safetensors") if old != path)
+            path = self._newest.save(self._folder, RESUME_PREFIX)
+            _remove_checkpoints(old for old in self._folder.glob(f"{RESUME_PREFIX}-*.safetensors") if old != path)
             self._newest, self._written = None, time.perf_counter()
 
 
-def _keep(folder: Path, state: _State) -> None:
-    """Write a kept checkpoint; remove older ones and those for resuming."""
-    state.save(folder, KEEP)
-    _remove([*sorted(folder.glob(f"{KEEP}-*.safetensors"))[:-KEPT], *folder.glob(f"{RESUME}-*.safetensors")])
+def _write_scheduled(folder: Path, state: _HeldState) -> None:
+    """Write a scheduled checkpoint; then remove the checkpoint for resuming and old scheduled checkpoints.
+
+    The newest `NUM_KEPT_CHECKPOINTS` scheduled checkpoints are kept.
+    """
+    state.save(folder, STEP_PREFIX)
+    _remove_checkpoints(
+        [
+            *sorted(folder.glob(f"{STEP_PREFIX}-*.safetensors"))[:-NUM_KEPT_CHECKPOINTS],
+            *folder.glob(f"{RESUME_PREFIX}-*.safetensors"),
+        ]
+    )
 
 
-def _remove(checkpoints: Iterable[Path]) -> None:
+def _remove_checkpoints(checkpoints: Iterable[Path]) -> None:
     for path in checkpoints:
         path.unlink()
         path.with_suffix(".json").unlink(missing_ok=True)
@@ -177,22 +187,24 @@ def newest_checkpoint(folder: Path) -> tuple[Any, Checkpoint, dict[str, Tensor]]
         except ValueError as error:
             problems.append(str(error))
             continue
-        _warn_of(problems, f"resuming from the one before it, {path.name}")
+        _warn_of_problems(problems, f"resuming from the one before it, {path.name}")
         return found
     if any(path.with_suffix(".json").exists() for path in _checkpoints(folder)):
         raise ValueError("; ".join(problems))
-    _warn_of(problems, "it was never finished: starting a new run")
+    _warn_of_problems(problems, "it was never finished: starting a new run")
     return None
 
 
-def _warn_of(problems: Iterable[str], instead: str) -> None:
+def _warn_of_problems(problems: Iterable[str], instead: str) -> None:
     for problem in problems:
         warnings.warn(f"{problem}; {instead}", stacklevel=3)
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """Return the `.safetensors` files of a run sorted by step; for the same step, a kept checkpoint comes last."""
-    return sorted([*folder.glob(f"{RESUME}-*.safetensors"), *folder.glob(f"{KEEP}-*.safetensors")], key=_step_of)
+    """Return the `.safetensors` files of a run sorted by step; for the same step, a scheduled one comes last."""
+    return sorted(
+        [*folder.glob(f"{RESUME_PREFIX}-*.safetensors"), *folder.glob(f"{STEP_PREFIX}-*.safetensors")], key=_step_of
+    )
 
 
 def _step_of(path: Path) -> int:
@@ -200,25 +212,25 @@ def _step_of(path: Path) -> int:
     return int(digits) if digits.isdecimal() else -1
 
 
-def unreported(about: Checkpoint) -> dict[str, float]:
+def unreported_metrics(about: Checkpoint) -> dict[str, float]:
     """Return the metrics of a checkpoint's round if they have not been reported yet, else an empty dict."""
-    numbers = about.notes.get(UNREPORTED, {})
+    numbers = about.notes.get(UNREPORTED_KEY, {})
     if not isinstance(numbers, dict) or not all(isinstance(number, (int, float)) for number in numbers.values()):
-        raise ValueError(f"{UNREPORTED}={shortened(numbers)}: expected numbers by name")
+        raise ValueError(f"{UNREPORTED_KEY}={short_repr(numbers)}: expected numbers by name")
     return numbers
 
 
-def rounding(device: torch.device, threads: int) -> dict[str, Any]:
-    """Return everything that rounding of the network's arithmetic depends on, as notes of a checkpoint."""
-    on_cpu = {"threads": threads, "processor": processor()} if device.type == "cpu" else {}
+def rounding_notes(device: torch.device, threads: int) -> dict[str, Any]:
+    """Return the conditions that affect rounding of the network's arithmetic, as notes of a checkpoint."""
+    on_cpu = {"threads": threads, "processor": processor_name()} if device.type == "cpu" else {}
     return {"device": device.type, "torch": torch.__version__, **on_cpu}
 
 
-def warn_of_rounding(notes: Mapping[str, Any], device: torch.device, threads: int) -> None:
+def warn_if_rounding_differs(notes: Mapping[str, Any], device: torch.device, threads: int) -> None:
     """Warn if a checkpoint was written under conditions that round differently."""
     changed = [
-        f"{name}={shortened(value)} (was {shortened(notes[name])})"
-        for name, value in rounding(device, threads).items()
+        f"{name}={short_repr(value)} (was {short_repr(notes[name])})"
+        for name, value in rounding_notes(device, threads).items()
         if name in notes and notes[name] != value
     ]
     if changed:
@@ -250,12 +262,12 @@ def signals_deferred() -> Iterator[None]:
 
 
 @contextmanager
-def taking_up(folder: Path) -> Iterator[None]:
+def restore_errors(folder: Path) -> Iterator[None]:
     """Return a context manager that turns errors about a checkpoint's content into a `ValueError` with the folder."""
     try:
         yield
     except (KeyError, TypeError, ValueError, RuntimeError, IndexError, AttributeError, OverflowError) as error:
-        raise ValueError(f"{folder}: cannot continue from its newest checkpoint: {shortened(error)}") from None
+        raise ValueError(f"{folder}: cannot continue from its newest checkpoint: {short_repr(error)}") from None
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -269,7 +281,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Tensor]) -> None:
     """Restore the state that `optimizer_tensors` returned; other tensors in `state` are ignored."""
-    slots = numbered_parts(state, "optimizer")
+    slots = numbered_tensors(state, "optimizer")
     optimizer.load_state_dict({"state": slots, "param_groups": optimizer.state_dict()["param_groups"]})
     for parameter, values in optimizer.state.items():
         for name, value in values.items():
@@ -277,8 +289,8 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Tens
                 raise ValueError(f"the optimiser's {name} has shape {tuple(value.shape)}, not {tuple(parameter.shape)}")
 
 
-def numbered_parts(state: Mapping[str, Tensor], kind: str) -> dict[int, dict[str, Tensor]]:
-    """Return the tensors named `kind.<number>.<name>`, by number and name, sorted by number."""
+def numbered_tensors(state: Mapping[str, Tensor], kind: str) -> dict[int, dict[str, Tensor]]:
+    """Return the tensors named `<kind>.<number>.<name>` as `{number: {name: tensor}}`, sorted by number."""
     parts: dict[int, dict[str, Tensor]] = {}
     for key, value in state.items():
         if key.startswith(f"{kind}."):

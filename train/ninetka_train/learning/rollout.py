@@ -1,4 +1,4 @@
-"""Rollouts of PPO as arrays, and the targets of each seat's own decisions; `ppo.py` has the training loop.
+"""Rollouts of PPO as arrays, and advantages over each seat's own decisions; `ppo.py` has the training loop.
 
 The games have at most A actions, P players and T' final targets.
 """
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.random_streams import Streams, draw_below
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.verbs import Codes, Records, is_over, play, random_action, start
+from ninetka_env.core.verbs import OptionCodes, StateArray, is_over, play, random_action, start
 
 Floats = npt.NDArray[np.float32]
 
@@ -29,14 +29,14 @@ class Rollout(NamedTuple):
     """(T, B) int64 the actions played."""
     log_probs: Floats
     """(T, B) float32 log probabilities of the actions."""
-    learned: npt.NDArray[np.bool_]
-    """(T, B) bool whether the learner moved, not an opponent from the league."""
+    is_learner_ply: npt.NDArray[np.bool_]
+    """(T, B) bool: True if the learner moved, False if an opponent from the league moved."""
     movers: npt.NDArray[np.int8]
     """(T, B) int8 the seat that moved."""
     num_players: npt.NDArray[np.int8]
-    """(B,) int8."""
+    """(B,) int8 numbers of players."""
     values: Floats
-    """(T + 1, B, P) float32 win probability per seat, draws shared, including the positions after the last ply."""
+    """(T + 1, B, P) float32 win probability per seat, with draws as shares of wins; last, the positions after ply T."""
     winners: npt.NDArray[np.int8]
     """(T, B) int8 the winner or `DRAWN` if the ply ended the game, else `UNFINISHED`."""
     owners: npt.NDArray[np.int8]
@@ -45,36 +45,36 @@ class Rollout(NamedTuple):
     """(T, B, P) float32 the final scores if the ply ended the game."""
 
 
-def codes_for(variants: Sequence[Variant], games: Iterable[int]) -> Codes:
-    """Return the options of games, (G, k) int64; game i is of variant i modulo their number."""
+def options_of_games(variants: Sequence[Variant], games: Iterable[int]) -> OptionCodes:
+    """Return the options of games, (G, k) int64; game i is of variant `i % len(variants)`."""
     return np.array([variants[game % len(variants)].codes for game in games], np.int64)
 
 
-def sample(logits: Floats, chance: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+def sample_actions(logits: Floats, uniform: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
     """Draw an action per row of logits; return the actions, (N,) int64, and their log probabilities, (N,) float32.
 
     Args:
         logits: (N, A) float32, masked where illegal.
-        chance: (N,) float32 uniform random numbers in [0, 1).
+        uniform: (N,) float32 uniform random numbers in [0, 1).
     """
     shifted = logits - logits.max(1, keepdims=True)
     sums = np.exp(shifted, dtype=np.float32).cumsum(1)
     # The factor keeps thresholds below the total, so the first larger sum never belongs to an action of weight 0.
-    thresholds = chance[:, None] * sums[:, -1:] * np.float32(1 - 1e-6)
+    thresholds = uniform[:, None] * sums[:, -1:] * np.float32(1 - 1e-6)
     actions = (sums > thresholds).argmax(1)
     rows = np.arange(len(logits))
     return actions, shifted[rows, actions] - np.log(sums[:, -1])
 
 
 @jit
-def start_games(games: Records, options: Codes, streams: Streams, most_plies: int) -> None:
+def start_games(games: StateArray, options: OptionCodes, streams: Streams, max_plies: int) -> None:
     """Start each game with its row of options, (B, k) int64, and play a random number of random plies.
 
     This spreads the games of a batch over all phases.
     """
     for index in range(len(games)):
         start(games[index], options[index], streams, index)
-        for _ in range(draw_below(streams, index, most_plies)):
+        for _ in range(draw_below(streams, index, max_plies)):
             play(games[index], random_action(games[index], streams, index))
             if is_over(games[index]):
                 start(games[index], options[index], streams, index)
@@ -99,16 +99,18 @@ def own_decision_targets(
         A(t) = V(t') - V(t) + decay * A(t')      or, if the game ends before it moves again,      A(t) = r - V(t)
 
     (Schulman et al., "High-dimensional continuous control using generalized advantage estimation", ICLR 2016, with
-    gamma = 1). The target of a seat's value at a ply is V + A at its next decision from this ply on, or r.
+    gamma = 1). The value target of a seat at a ply is V(t) + A(t) at the seat's next decision t, which may be this ply.
+    If the game ends before the seat moves again, the target is r. If the rollout ends before that, the seat's component
+    of the last values replaces r, also in A.
 
     Args:
         movers: (T, B) int8 seats.
-        num_players: (B,) int8.
+        num_players: (B,) int8 numbers of players.
         values: (T + 1, B, P) float32 per seat; the last values estimate the rest of unfinished games.
         winners: (T, B) int8, as in `Rollout`.
-        decay: lambda.
-        advantages: (T, B) float32 of the mover; written.
-        targets: (T, B, P) float32 per seat, 0 for seats that are not in play; written.
+        decay: lambda of the advantages.
+        advantages: (T, B) float32 advantages of the movers; written.
+        targets: (T, B, P) float32 value targets per seat; written. Entries of seats that are not in play are unchanged.
     """
     plies, batch = movers.shape
     next_value, next_advantage = np.zeros(values.shape[2]), np.zeros(values.shape[2])
@@ -131,7 +133,7 @@ def own_decision_targets(
                 targets[ply, index, seat] = next_value[seat] + next_advantage[seat]
 
 
-def next_endings(winners: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
+def ending_plies(winners: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
     """Return (T, B) int64: the ply that ended each position's game, or -1 if the game did not end in the rollout."""
     plies, ending = np.full(winners.shape, -1), np.full(winners.shape[1], -1)
     for ply in range(len(winners) - 1, -1, -1):
@@ -142,12 +144,12 @@ def next_endings(winners: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
 
 @jit
 def roll_seats(rows: Floats, first: npt.NDArray[np.int8], num_players: npt.NDArray[np.int8]) -> None:
-    """Convert rows in place from seats to relative seats, or back with `first` negated.
+    """Reorder rows in place from seats to relative seats. With `-first` instead of `first`, reorder them back.
 
     Args:
         rows: (N, P), one number per seat.
         first: (N,) the seat that becomes relative seat 0.
-        num_players: (N,).
+        num_players: (N,) numbers of players.
     """
     old = np.empty(rows.shape[1], np.float32)
     for index in range(len(rows)):

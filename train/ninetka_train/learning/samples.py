@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.files import replace_file
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.core.verbs import relative_seats as seats_from
 
 Floats = npt.NDArray[np.float32]
@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float32]
 class Samples(NamedTuple):
     """N positions with their targets, of a game with at most A actions, P players and T final targets."""
 
-    games: Records
+    games: StateArray
     """(N,) states, none of them finished."""
     policy: npt.NDArray[np.float16]
     """(N, A) float16: the search's policy, summing to 1; without a search, 1 for each move that is known to win; all 0
@@ -49,7 +49,7 @@ def outcome_shares(winners: npt.NDArray[np.integer], players: int) -> Floats:
 
 
 def draw(window: Sequence[Samples], count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw indices of positions in the window, (count,) int64. Each round has the same probability.
+    """Draw indices of positions in the window, (count,) int64. Each round with positions has the same probability.
 
     Raises:
         ValueError: if there are no positions.
@@ -81,19 +81,19 @@ def rows_of(samples: Samples, rows: npt.NDArray[Any]) -> Samples:
 
 def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:
     """Return (N, T) int64: the final owners as relative seats 0 .. P - 1, P for no owner."""
-    movers, players = (turn[:, None] for turn in _turns(samples))
+    movers, players = (turn[:, None] for turn in _movers_and_players(samples))
     return np.where(samples.owners < 0, samples.scores.shape[1], seats_from(samples.owners, movers, players))
 
 
 def relative_values(samples: Samples) -> Floats:
     """Return (N, P + 1) float32: the outcomes' shares per relative seat, 0 for seats not in play; draws last."""
-    turned = _by_relative_seat(samples.values[:, :-1], *_turns(samples), np.float32(0))
+    turned = _by_relative_seat(samples.values[:, :-1], *_movers_and_players(samples), np.float32(0))
     return np.hstack([turned, samples.values[:, -1:]])
 
 
 def relative_scores(samples: Samples) -> Floats:
     """Return (N,) float32: the final score of the seat to move minus the best of the others."""
-    return relative_leads(samples.scores, *_turns(samples))
+    return relative_leads(samples.scores, *_movers_and_players(samples))
 
 
 def relative_leads(scores: Floats, movers: npt.NDArray[Any], players: npt.NDArray[Any]) -> Floats:
@@ -102,7 +102,7 @@ def relative_leads(scores: Floats, movers: npt.NDArray[Any], players: npt.NDArra
     return turned[:, 0] - turned[:, 1:].max(1)
 
 
-def _turns(samples: Samples) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def _movers_and_players(samples: Samples) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Return the seats to move and the numbers of players, (N,) each."""
     return samples.games["to_move"], samples.games["num_players"]
 

@@ -1,4 +1,7 @@
-"""Teachers, which play the first rounds of AlphaZero: a tree search with playouts, or another network."""
+"""Teachers, which play the first rounds of AlphaZero: a tree search with playouts, or another network.
+
+Start reading at `make_teacher`. `selfplay.py` plays the games.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ninetka_agents.agent import Actions, make_agent
-from ninetka_agents.net_agent import NetAgent, quick_evaluate
-from ninetka_agents.parts import parts_of
+from ninetka_agents.net_agent import NetAgent, fast_evaluate
+from ninetka_agents.plugins import plugins_of
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.tree import TreeResult
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_train.learning.rollout import roll_seats
 
-PARTS = 1_000_000
-"""Total of the visits that represent a network's policy."""
+POLICY_UNITS = 1_000_000
+"""Total number of visits by which `NetworkTeacher` represents a network's policy."""
 
 
 class NetworkTeacher:
-    """A network without search: its policy replaces visits, and its values replace results.
+    """A network without search that returns its policy as visits and its values as the values of a search.
 
     It is used to train another network, for example a smaller one (Hinton, Vinyals and Dean, "Distilling the knowledge
     in a neural network", 2015).
@@ -27,16 +30,16 @@ class NetworkTeacher:
 
     def __init__(self, network: Any) -> None:
         """Use a network as the teacher."""
-        self._evaluate = quick_evaluate(network)
+        self._evaluate = fast_evaluate(network)
 
-    def run(self, games: Records, rng: np.random.Generator) -> TreeResult:
+    def run(self, games: StateArray, rng: np.random.Generator) -> TreeResult:
         """Evaluate (N,) positions; see `ninetka_agents.search.mcts.MctsAgent.run`."""
         log_policy, values = self._evaluate(games)
         roll_seats(values, -games["to_move"], games["num_players"])
-        visits = np.rint(PARTS * np.exp(log_policy, dtype=np.float64)).astype(np.int64)
+        visits = np.rint(POLICY_UNITS * np.exp(log_policy, dtype=np.float64)).astype(np.int64)
         return TreeResult(log_policy.argmax(1), visits, values)
 
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
         return self.run(games, rng).actions
 
@@ -64,21 +67,21 @@ def make_teacher(
         device: torch device, or its name, for a network.
 
     Raises:
-        ValueError: if the spec is not one of these or has a wrong option.
+        ValueError: if the spec has another form or a wrong option.
     """
-    kind, _, text = (spec or parts_of(game).teacher).partition(":")
+    kind, _, text = (spec or plugins_of(game).teacher).partition(":")
     options = list(filter(None, text.split(",")))
-    told = {option.partition("=")[0] for option in options}
+    given = {option.partition("=")[0] for option in options}
     if kind == "net" and len(options) == 1 and "=" not in text:
         agent = make_agent(spec, game)
         assert isinstance(agent, NetAgent)
         return NetworkTeacher(agent.network.to(device))
-    if kind != "mcts" or told & {"simulations", "seconds", "threads"}:
+    if kind != "mcts" or given & {"simulations", "seconds", "threads"}:
         raise ValueError(
             f"alphazero.teacher={spec!r}: expected mcts and its options without simulations, seconds and threads, or "
             "net:CHECKPOINT"
         )
-    if not told & {"rave", "exploration"}:
+    if not given & {"rave", "exploration"}:
         options.append(f"exploration={exploration}")
     options += [f"simulations={simulations}", f"threads={threads}"]
     teacher = make_agent(f"{kind}:{','.join(options)}", game)

@@ -1,5 +1,7 @@
 """Analysis of 9tka's movement phase by perfect play: each ply of a finished two-player game, or a single position.
 
+Start reading at `analyze`. The solver is `ninetka_agents.ninetka.solver`.
+
 The commands `ninetka analyze` and `ninetka solve` print the results.
 
     analysis = analyze(find_record("games.txt", 1))
@@ -16,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ninetka_agents.ninetka.endings import solve_max_n
+from ninetka_agents.ninetka.exact_maxn import solve_max_n
 from ninetka_agents.ninetka.force import can_force_win
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch, value_for
 from ninetka_env.api.records import GameRecord
@@ -31,7 +33,7 @@ OUTCOMES = {WON: "won", UNKNOWN: "unknown", LOST: "lost"}
 
 @dataclass(frozen=True)
 class PlyAnalysis:
-    """One ply of the movement phase, from the view of the seat that played it."""
+    """One ply of the movement phase, from the point of view of the seat that played it."""
 
     ply: int
     """`Game.ply` before the slide."""
@@ -71,7 +73,7 @@ def analyze(record: GameRecord, nodes: int = 2_000_000, threads: int = 0) -> Ana
 
     Args:
         record: the game record of a two-player game.
-        nodes: the solver's node limit per position, all moves included.
+        nodes: maximum number of solver nodes per position, to find the values of the position and of all its moves.
         threads: maximum number of threads; 0 for one per core.
 
     Raises:
@@ -110,9 +112,9 @@ def analysis_text(analysis: Analysis) -> Iterator[str]:
     """Yield the analysis as lines of text."""
     yield "ply  seat    move  before   after    winning moves"
     for ply in analysis.plies:
-        kept = f"{len(ply.winning)} of {ply.legal}" + (f": {' '.join(ply.winning)}" if ply.mistake else "")
+        winning = f"{len(ply.winning)} of {ply.legal}" + (f": {' '.join(ply.winning)}" if ply.mistake else "")
         mark = "  <- mistake" if ply.mistake else ""
-        yield f"{ply.ply:3}  {SEATS[ply.seat]:7} {ply.move:5} {ply.before:8} {ply.after:8} {kept}{mark}"
+        yield f"{ply.ply:3}  {SEATS[ply.seat]:7} {ply.move:5} {ply.before:8} {ply.after:8} {winning}{mark}"
     if analysis.first_mistake is None:
         yield "no mistake"
     else:
@@ -128,7 +130,7 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
     return dataclasses.asdict(analysis)
 
 
-def save_course(analysis: Analysis, path: Path) -> None:
+def save_plot(analysis: Analysis, path: Path) -> None:
     """Plot an analysis: the seat that is winning at each ply, the share of moves that win, and the mistakes.
 
     Raises:
@@ -183,7 +185,7 @@ def _two_players(game: Game, nodes: int) -> Iterator[str]:
     if found.winner < 0:
         yield f"not solved within {nodes} nodes"
         return
-    margin = "" if found.margin is None else f", {abs(found.margin)} sections ahead if both play for that"
+    margin = "" if found.margin is None else f", {abs(found.margin)} sections ahead if both maximise their lead"
     yield f"{SEATS[found.winner]} wins{margin}"
     if not game.is_over and found.winner == game.to_move:
         yield f"winning moves: {_names(game, found.winning_moves().tolist())}"

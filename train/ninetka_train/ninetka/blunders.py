@@ -1,6 +1,6 @@
 """Blunder rates of agents in 9tka: how often they give a win away in two-player movement phases.
 
-`pairs` sets up games that measure how well an agent plays each phase.
+`benchmark_pairs` sets up games that measure how well an agent plays each phase.
 
     results = play_games([make_agent("maxn"), make_agent("net")], 2, 100)
     for one in figures(results):
@@ -19,10 +19,10 @@ from ninetka_agents.ninetka.by_phase import ByPhase
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, solve_batch
 from ninetka_env.core.jit import jit, popcount
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.core.verbs import Records
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, play
+from ninetka_env.core.verbs import StateArray
+from ninetka_env.games.ninetka.rules import MOVEMENT, STATE_DTYPE, play
 from ninetka_train.judging.evaluate import ExactFigures
-from ninetka_train.judging.lockstep import NOBODY
+from ninetka_train.judging.lockstep import NO_AGENT
 from ninetka_train.judging.ratings import clustered_interval
 from ninetka_train.judging.results import NO_ACTION, Results
 
@@ -39,9 +39,9 @@ class Decisions:
     games: npt.NDArray[np.int64]
     """(N,) index of the game in the results."""
     slides: npt.NDArray[np.int64]
-    """(N,) number of slides made before."""
+    """(N,) number of slides that were made before in the game."""
     agents: npt.NDArray[np.int64]
-    """(N,) index of the agent that decided, `NOBODY` for random opening moves."""
+    """(N,) index of the agent that decided, `NO_AGENT` for random opening moves."""
     movers: npt.NDArray[np.int8]
     """(N,) int8, the seat that decided."""
     winners: npt.NDArray[np.int8]
@@ -49,9 +49,9 @@ class Decisions:
     played: npt.NDArray[np.int8]
     """(N,) int8, the value of the played move for the mover: `WON`, `LOST` or `UNKNOWN`."""
     winning: npt.NDArray[np.int64]
-    """(N,) number of moves known to win; 0 if not requested."""
+    """(N,) number of moves known to win; 0 if `find_decisions` solved the played moves only."""
     complete: npt.NDArray[np.bool_]
-    """(N,) bool, whether the value of every move is known; False if not requested."""
+    """(N,) bool, whether the value of every move is known; False if `find_decisions` solved the played moves only."""
     legal: npt.NDArray[np.int64]
     """(N,) number of legal moves."""
 
@@ -71,19 +71,22 @@ class Decisions:
         return self.won & (self.played == LOST)
 
 
-def pairs(agent: Agent) -> list[tuple[Agent, Agent]]:
-    """Return two pairings against MaxN, in which MaxN plays one of the agent's phases: movement, then placement."""
+def benchmark_pairs(agent: Agent) -> list[tuple[Agent, Agent]]:
+    """Return two pairs (agent, opponent) for a benchmark. The opponent is MaxN.
+
+    In the first pair MaxN also plays the agent's movement phase, in the second pair the agent's placement phase.
+    """
     maxn = make_agent("maxn")
     return [(ByPhase(agent, maxn), maxn), (ByPhase(maxn, agent), maxn)]
 
 
-def check(num_players: int) -> None:
+def check_num_players(num_players: int) -> None:
     """Raise `ValueError` unless games of `num_players` players can be solved."""
     if num_players != 2:
         raise ValueError(f"exact with num_players={num_players}: perfect play is known for 2 players only")
 
 
-def figures(results: Results) -> list[ExactFigures]:
+def exact_figures(results: Results) -> list[ExactFigures]:
     """Return the figures of each agent: its decisions in won positions of the movement phase, and its blunders."""
     decisions = find_decisions(results)
     starts = results.schedule.group_of[decisions.games]
@@ -99,7 +102,7 @@ def _figures(decisions: Decisions, starts: npt.NDArray[np.int64], agent: int, na
 
 
 def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, moves: bool = False) -> Decisions:
-    """Solve every position of the movement phase. The value of a played move is that of the position after it.
+    """Solve every position of the movement phase. The value of a played move follows from the position after the move.
 
     Args:
         results: results of two-player games.
@@ -110,7 +113,7 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
     Raises:
         ValueError: if the games have more than two players.
     """
-    check(results.settings.num_players)
+    check_num_players(results.settings.num_players)
     positions, games, plies, legal = _movement_positions(results)
     chunks = [slice(first, first + CHUNK) for first in range(0, max(1, len(positions)), CHUNK)]
     solved = [solve_batch(positions[chunk], nodes, threads, moves=moves) for chunk in chunks]
@@ -124,7 +127,7 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
     return Decisions(
         games=games,
         slides=plies - _first_plies(games, plies),
-        agents=np.where(plies < results.settings.opening_plies, NOBODY, results.schedule.seatings[games, movers]),
+        agents=np.where(plies < results.settings.opening_plies, NO_AGENT, results.schedule.seatings[games, movers]),
         movers=movers,
         winners=winners,
         played=np.where(after < 0, UNKNOWN, np.where(after == movers, WON, LOST)).astype(np.int8),
@@ -134,32 +137,38 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
     )
 
 
-def first_slides(results: Results) -> Records:
+def first_slide_positions(results: Results) -> StateArray:
     """Return (T,) states: the first position of each game's movement phase."""
     positions, games, _, _ = _movement_positions(results)
     return positions[np.unique(games, return_index=True)[1]]
 
 
 def _first_plies(games: npt.NDArray[np.int64], plies: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return, per position, the ply of the first position of its game."""
+    """Return (N,) plies: for each position, the ply of the first position of the same game."""
     _, first, inverse = np.unique(games, return_index=True, return_inverse=True)
     return plies[first][inverse]
 
 
 def _movement_positions(
     results: Results,
-) -> tuple[Records, npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the positions of the movement phase and, per position, the game, the ply and the number of legal moves."""
+) -> tuple[StateArray, npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the N positions of the movement phases of all games.
+
+    Returns:
+        (N,) states; (N,) index of the game; (N,) ply; (N,) number of legal moves.
+    """
     starts, shape = results.starts[results.schedule.group_of], results.actions.shape
-    positions, legal = np.zeros(shape, GAME), np.zeros(shape, np.int64)
+    positions, legal = np.zeros(shape, STATE_DTYPE), np.zeros(shape, np.int64)
     _replay(starts, results.actions, positions, legal)
     games, plies = np.nonzero(legal)
     return positions[games, plies], games, plies, legal[games, plies]
 
 
 @jit
-def _replay(starts: Records, actions: npt.NDArray[np.int16], positions: Records, legal: npt.NDArray[np.int64]) -> None:
-    """Replay games; write their positions of the movement phase and the numbers of legal moves."""
+def _replay(
+    starts: StateArray, actions: npt.NDArray[np.int16], positions: StateArray, legal: npt.NDArray[np.int64]
+) -> None:
+    """Replay T games; write their movement phases into `positions` and `legal`, (T, maximum plies) each."""
     for index in range(len(starts)):
         game = starts[index]
         for ply in range(actions.shape[1]):

@@ -1,9 +1,7 @@
 """A study of two-player 9tka with the exact solver: winners after placement, number of winning moves, blunder rates.
 
-    ninetka study docs/perfect-play
-
-plays each agent against itself from random neutral stones, solves the positions, and writes a page of tables (`.md`),
-a plot (`.png`) and the numbers (`.json`).
+`ninetka study docs/perfect-play` plays each agent against itself from random neutral stones, solves the positions, and
+writes a page of tables (`.md`), a plot (`.png`) and the numbers (`.json`).
 """
 
 from __future__ import annotations
@@ -18,13 +16,13 @@ import numpy.typing as npt
 
 from ninetka_agents import make_agent
 from ninetka_agents.ninetka.solver.solver import solve_batch
-from ninetka_env.core.files import replace_files, with_ending
+from ninetka_env.core.files import replace_files, with_extension
 from ninetka_env.core.registry import get_definition
 from ninetka_train.judging.arena import play_games
-from ninetka_train.judging.ratings import Interval, clustered_interval, wilson
+from ninetka_train.judging.ratings import Interval, clustered_interval, wilson_interval
 from ninetka_train.judging.report import markdown_table
 from ninetka_train.machine import package_version
-from ninetka_train.ninetka.blunders import Decisions, find_decisions, first_slides
+from ninetka_train.ninetka.blunders import Decisions, find_decisions, first_slide_positions
 
 PLACERS = ("random", "maxn", "mcts:simulations=2000", "net")
 """Agents whose placements are evaluated by solving the first position of the movement phase."""
@@ -37,14 +35,14 @@ AGENTS = (
 )
 """Agents whose decisions in the movement phase are evaluated."""
 SLIDES = (2, 4, 8, 12, 16, 20)
-"""Numbers of slides made after which winning moves are counted."""
+"""Winning moves are counted in positions with these numbers of slides made."""
 FIRST_NODES, NODES = 2_000_000, 50_000
 """Maximum number of solver nodes: for the first position of a movement phase, and for each decision."""
 
 
 @dataclass(frozen=True)
 class Proportion:
-    """A count, its total and the 95 % confidence interval of the proportion; None if the total is 0."""
+    """A count, its total and the 95 % confidence interval of the proportion; the interval is None if the total is 0."""
 
     count: int
     total: int
@@ -53,10 +51,10 @@ class Proportion:
     @classmethod
     def of(cls, count: int, total: int) -> Proportion:
         """Return a proportion of independent cases."""
-        return cls(count, total, wilson(count, total) if total else None)
+        return cls(count, total, wilson_interval(count, total) if total else None)
 
     @classmethod
-    def among(cls, hits: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int64]) -> Proportion:
+    def of_clusters(cls, hits: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int64]) -> Proportion:
         """Return a proportion of cases in clusters; see `clustered_interval`."""
         return cls(int(hits.sum()), len(hits), clustered_interval(hits, clusters) if len(hits) else None)
 
@@ -69,27 +67,28 @@ class Proportion:
 
 
 @dataclass(frozen=True)
-class Study:
-    """The results that the page shows."""
+class StudyResult:
+    """Results of `study` by agent: wins of seat 1 after placement, shares of winning moves, and blunders."""
 
     games: int
     """Games per agent."""
     seed: int
     second_wins: dict[str, Proportion]
-    """By agent that placed: solved first positions that seat 1 wins."""
+    """By agent that placed: how many of the solved first positions of the movement phase seat 1 wins."""
     solved: dict[str, Proportion]
-    """By agent that placed: first positions that were solved."""
+    """By agent that placed: how many of the first positions of the movement phase were solved."""
     winning: dict[str, dict[int, float | None]]
-    """By agent and slides made: mean share of winning moves, in won positions whose moves are all solved."""
+    """By agent and number of slides made: mean share of the legal moves that win. Only positions that the mover can win
+    and whose moves are all solved count; None without such positions."""
     complete: dict[str, dict[int, Proportion]]
-    """By agent and slides made: won positions whose moves are all solved."""
+    """By agent and number of slides made: in how many of the positions that the mover can win all moves are solved."""
     blunders: dict[str, Proportion]
-    """By agent: won decisions that gave the win away."""
+    """By agent: how many of the decisions in positions that the mover can win gave the win away."""
     unsolved: dict[str, Proportion]
-    """By agent: decisions that were not solved."""
+    """By agent: how many of the decisions were not solved."""
 
 
-def study(games: int = 100, seed: int = 0, progress: Callable[[str], None] = lambda what: None) -> Study:
+def study(games: int = 100, seed: int = 0, progress: Callable[[str], None] = lambda what: None) -> StudyResult:
     """Play the games, solve their positions and return the counts.
 
     Args:
@@ -104,11 +103,11 @@ def study(games: int = 100, seed: int = 0, progress: Callable[[str], None] = lam
         results = play_games([make_agent(spec)], 2, games, seed=seed, neutral_placement="random")
         decisions[spec] = find_decisions(results, NODES, moves=spec in PLACERS)
         if spec in PLACERS:
-            winners, _ = solve_batch(first_slides(results), FIRST_NODES, moves=False)
+            winners, _ = solve_batch(first_slide_positions(results), FIRST_NODES, moves=False)
             known = int((winners >= 0).sum())
             second[spec] = Proportion.of(int((winners == 1).sum()), known)
             solved[spec] = Proportion.of(known, len(winners))
-    return Study(
+    return StudyResult(
         games=games,
         seed=seed,
         second_wins=second,
@@ -131,23 +130,29 @@ def _complete(decisions: Decisions, slides: int) -> Proportion:
 
 
 def _share(decisions: Decisions, counted: str, of: str) -> Proportion:
-    """Return the proportion of decisions, with those of one game as a cluster."""
+    """Return in how many of some decisions an attribute is true. Each game is a cluster.
+
+    Args:
+        decisions: all decisions.
+        counted: name of the attribute of `Decisions`.
+        of: name of another attribute; only decisions where it is true or above 0 are used.
+    """
     rows = getattr(decisions, of) > 0
-    return Proportion.among(getattr(decisions, counted)[rows], decisions.games[rows])
+    return Proportion.of_clusters(getattr(decisions, counted)[rows], decisions.games[rows])
 
 
-def write_study(found: Study, path: Path) -> None:
+def write_study(found: StudyResult, path: Path) -> None:
     """Write the study to `path` with the suffixes .md, .png and .json: all three files, or none if one fails."""
     values = {"environment": get_definition("ninetka").version, "package": package_version(), **asdict(found)}
     contents = {
-        with_ending(path, ".md"): page(found, with_ending(path, ".png").name).encode(),
-        with_ending(path, ".png"): picture(found),
-        with_ending(path, ".json"): (json.dumps(values, indent=1) + "\n").encode(),
+        with_extension(path, ".md"): markdown_page(found, with_extension(path, ".png").name).encode(),
+        with_extension(path, ".png"): plot_png(found),
+        with_extension(path, ".json"): (json.dumps(values, indent=1) + "\n").encode(),
     }
     replace_files({target: [content] for target, content in contents.items()})
 
 
-def page(found: Study, picture_name: str) -> str:
+def markdown_page(found: StudyResult, picture_name: str) -> str:
     """Return the page as Markdown."""
     first = [(spec, str(found.second_wins[spec]), _percent(found.solved[spec])) for spec in PLACERS]
     winning = [
@@ -205,7 +210,7 @@ def _percent(share: Proportion) -> str:
     return f"{100 * share.count / share.total:.1f}"
 
 
-def picture(found: Study) -> bytes:
+def plot_png(found: StudyResult) -> bytes:
     """Return a PNG with the blunder rates and the share of winning moves by the number of slides made."""
     import io
 

@@ -1,4 +1,7 @@
-"""External GTP engines as agents: `gtp:gnugo --mode gtp --level 10 --chinese-rules --capture-all-dead`."""
+"""Play external GTP engines as agents: `gtp:gnugo --mode gtp --level 10 --chinese-rules --capture-all-dead`.
+
+Start reading at `GtpAgent`. `process.py` runs the engine; `engine.py` is the other direction, an agent as a GTP engine.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,21 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ninetka_agents.agent import Actions, Agent, Forfeit, as_positions
+from ninetka_agents.agent import Actions, Agent, Forfeit, as_unfinished_states
 from ninetka_agents.go.gtp.process import EngineError, EngineProcess, find_engine
-from ninetka_agents.go.gtp.protocol import LARGEST, SMALLEST, GtpError, read_move, write_colour, write_move
+from ninetka_agents.go.gtp.protocol import MAX_GTP_SIZE, MIN_GTP_SIZE, GtpError, format_colour, format_move, parse_move
 from ninetka_env.core.game import Game as AnyGame
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.go.game import Game
 
-SEEDS = 1 << 31
+SEED_LIMIT = 1 << 31
 """Exclusive upper bound of the seeds that are sent to engines."""
 
 
 class GtpAgent(Agent):
     """An agent that plays the moves of an external GTP engine, with one process for each game."""
 
-    remembers = True
+    has_seat_agents = True
 
     def __init__(self, command: str = "", timeout: float = 60.0, keep: bool = False) -> None:
         """Find the program of the engine.
@@ -46,7 +49,7 @@ class GtpAgent(Agent):
         self._idle: list[EngineProcess] = []
         weakref.finalize(self, _close_all, self._idle)
 
-    def start(self, game: AnyGame) -> GtpPlayer:
+    def start(self, game: AnyGame) -> GtpSeatAgent:
         """Start a process, or take an idle one, and set up a game.
 
         Raises:
@@ -57,15 +60,15 @@ class GtpAgent(Agent):
             process = self._idle.pop() if self._idle else EngineProcess(self._words, self._timeout)
         except EngineError as error:
             raise Forfeit("left", str(error)) from None
-        return GtpPlayer(process, game, self._idle if self._keep else None)
+        return GtpSeatAgent(process, game, self._idle if self._keep else None)
 
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Choose actions; the engine gets each position as a new game. See `ninetka_agents.agent.Agent.act`.
 
         Raises:
             RuntimeError: if an engine fails or resigns.
         """
-        games = as_positions(games, Game.name)
+        games = as_unfinished_states(games, Game.name)
         chosen = [self._act_once(Game(games[index : index + 1].copy()), rng) for index in range(len(games))]
         return np.array(chosen, np.int64)
 
@@ -80,8 +83,8 @@ class GtpAgent(Agent):
             raise RuntimeError(f"agent {self.name!r}: {str(event) or event.kind}") from None
 
 
-class GtpPlayer:
-    """An engine process that plays one game, for one or both seats; see `ninetka_agents.agent.Player`."""
+class GtpSeatAgent:
+    """An engine process that plays one game, for one or both seats; see `ninetka_agents.agent.SeatAgent`."""
 
     def __init__(self, process: EngineProcess, game: Game, idle: list[EngineProcess] | None) -> None:
         """Set up a game in an engine process; `close` appends the process to `idle`, or ends it if `idle` is None."""
@@ -103,34 +106,39 @@ class GtpPlayer:
         """
         game = self._game
         if not self._is_seeded:
-            seed = int(rng.integers(SEEDS))  # always drawn, so that the stream does not depend on the engine's commands
+            seed = int(
+                rng.integers(SEED_LIMIT)
+            )  # always drawn, so that the stream does not depend on the engine's commands
             self._is_seeded = True
             if self._knows("set_random_seed"):
                 self._ask("set_random_seed", seed)
-        answer = self._ask("genmove", write_colour(game.to_move))
+        answer = self._ask("genmove", format_colour(game.to_move))
         if answer.lower() == "resign":
             raise Forfeit("resigned")
         try:
-            action = read_move(answer, game.size)
+            action = parse_move(answer, game.size)
         except GtpError:
-            raise self._failure(f"answered genmove with {answer[:40]!r}") from None
+            raise self._make_forfeit(f"answered genmove with {answer[:40]!r}") from None
         if not game.legal_mask()[action]:
-            raise self._failure(game.describe_illegal(action))
+            raise self._make_forfeit(game.describe_illegal(action))
         self._chosen = action
         return action
 
     def observe(self, action: int) -> None:
-        """Send an action to the engine, unless the engine has just generated it."""
+        """Send an action to the engine, unless the engine has just generated it.
+
+        If the engine generated another action, set up the new position instead.
+        """
         seat, chosen = self._game.to_move, self._chosen
         self._game.play(action)
         self._chosen = None
         if chosen is None:
-            self._ask("play", write_colour(seat), write_move(action, self._game.size))
+            self._ask("play", format_colour(seat), format_move(action, self._game.size))
         elif chosen != action:
             self._set_up()
 
     def close(self) -> None:
-        """End the process, or make it idle for another game if `keep` is set and the engine has not failed."""
+        """Make the process idle for another game if `keep` is set and the engine has not failed; otherwise end it."""
         if self._idle is None or self._has_failed:
             self._process.close()
         else:
@@ -139,36 +147,36 @@ class GtpPlayer:
     def _set_up(self) -> None:
         """Send the size, the komi and the stones to the engine."""
         game = self._game
-        if not SMALLEST <= game.size <= LARGEST:
-            raise self._failure(f"size {game.size}: engines play {SMALLEST} to {LARGEST}")
+        if not MIN_GTP_SIZE <= game.size <= MAX_GTP_SIZE:
+            raise self._make_forfeit(f"size {game.size}: engines play {MIN_GTP_SIZE} to {MAX_GTP_SIZE}")
         self._ask("boardsize", game.size)
         self._ask("clear_board")
         self._ask("komi", f"{game.komi:g}")
         stones = np.flatnonzero(game.board)
-        names = [write_move(point, game.size) for point in stones.tolist()]
+        names = [format_move(point, game.size) for point in stones.tolist()]
         if game.handicap and game.ply == 0 and self._knows("set_free_handicap"):
             self._ask("set_free_handicap", *names)
             return
         for point, name in zip(stones, names, strict=True):
-            self._ask("play", write_colour(int(game.board.flat[point]) - 1), name)
+            self._ask("play", format_colour(int(game.board.flat[point]) - 1), name)
 
     def _ask(self, name: str, *arguments: object) -> str:
-        with self._failing():
+        with self._errors_as_forfeit():
             return self._process.ask(name, *arguments)
 
     def _knows(self, name: str) -> bool:
-        with self._failing():
-            return self._process.knows(name)
+        with self._errors_as_forfeit():
+            return self._process.supports(name)
 
     @contextmanager
-    def _failing(self) -> Iterator[None]:
+    def _errors_as_forfeit(self) -> Iterator[None]:
         """Convert an `EngineError` into a `Forfeit`."""
         try:
             yield
         except EngineError as error:
-            raise self._failure(str(error), "time" if error.is_late else "left") from None
+            raise self._make_forfeit(str(error), "time" if error.is_timeout else "left") from None
 
-    def _failure(self, text: str, kind: str = "left") -> Forfeit:
+    def _make_forfeit(self, text: str, kind: str = "left") -> Forfeit:
         self._has_failed = True
         return Forfeit(kind, text)
 

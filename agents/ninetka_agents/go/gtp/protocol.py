@@ -1,7 +1,7 @@
 """The syntax of the Go Text Protocol, version 2: commands, responses, arguments.
 
     7 play black D4         id (optional), name, arguments
-    =7                      success, or `?7 illegal move`; an empty line ends each response
+    =7                      a successful response; an error is `?7 illegal move`; an empty line ends each response
 
 G. Farneback, "Specification of the Go Text Protocol, version 2, draft 2", 2002. Control characters are removed, tabs
 count as spaces, `#` starts a comment. Lines that are empty after this are ignored.
@@ -17,8 +17,8 @@ from ninetka_env.games.go.geometry import action_index, action_name, point_index
 
 MAX_LINE = 1 << 16
 """The maximum number of characters in a line; a longer line gets an error response."""
-SMALLEST, LARGEST = 5, 19
-"""The range of board sizes that are played by the protocol."""
+MIN_GTP_SIZE, MAX_GTP_SIZE = 5, 19
+"""The range of board sizes that are supported in GTP."""
 COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -34,13 +34,13 @@ class Command(NamedTuple):
     """A parsed command."""
 
     id: str
-    """The id as written, repeated in the response; empty for none."""
+    """The id as it was sent, which the response repeats; empty if the command has none."""
     name: str
     arguments: tuple[str, ...]
 
 
 def read_lines(read: Callable[[], bytes]) -> Iterator[str]:
-    """Yield the lines of a byte stream; `read` returns its chunks, empty at the end.
+    """Call `read` until it returns no bytes, and yield the lines of the bytes, decoded as UTF-8.
 
     Lines are cut after `MAX_LINE + 1` bytes, so that a line that is too long can be recognised.
     """
@@ -58,11 +58,11 @@ def _text(line: bytes) -> str:
 
 
 def is_interrupt(line: str) -> bool:
-    """Return whether a line is the comment `# interrupt`, by which GoGui interrupts the search of a running command."""
+    """Return whether a line is the comment `# interrupt`, with which GoGui interrupts a running search."""
     return _CONTROL.sub("", line).strip() == "# interrupt"
 
 
-def read_command(line: str) -> Command | None:
+def parse_command(line: str) -> Command | None:
     """Parse a line; return None if it contains no command."""
     words = _CONTROL.sub("", line.partition("#")[0]).split()
     if not words:
@@ -71,39 +71,39 @@ def read_command(line: str) -> Command | None:
     return Command(number, words[0] if words else "", tuple(words[1:]))
 
 
-def write_command(name: str, *arguments: object) -> str:
+def format_command(name: str, *arguments: object) -> str:
     """Return the line of a command without an id."""
     return " ".join([name, *map(str, arguments)]) + "\n"
 
 
-def opening(number: str, success: bool = True) -> str:
+def response_prefix(number: str, success: bool = True) -> str:
     """Return the start of a response: `=` or `?`, and the id of the command."""
     return f"{'=' if success else '?'}{number}"
 
 
-def write_answer(number: str, text: str, success: bool = True) -> str:
+def format_response(number: str, text: str, success: bool = True) -> str:
     """Return a complete response. Empty lines in `text` are removed, because an empty line ends a response."""
     lines = [line.rstrip() for line in text.split("\n")]
-    return "\n".join([f"{opening(number, success)} {lines[0]}".rstrip(), *filter(None, lines[1:])]) + "\n\n"
+    return "\n".join([f"{response_prefix(number, success)} {lines[0]}".rstrip(), *filter(None, lines[1:])]) + "\n\n"
 
 
-# Arguments
+# Arguments: the parse functions raise `GtpError` if a word is not valid
 
 
-def read_colour(word: str) -> int:
-    """Parse a colour; return its seat."""
+def parse_colour(word: str) -> int:
+    """Return the seat of a colour: `b`, `black`, `w` or `white`, in upper or lower case."""
     if word.lower() not in COLOURS:
         raise GtpError("invalid color")
     return COLOURS[word.lower()]
 
 
-def write_colour(seat: int) -> str:
-    """Return the colour of a seat."""
+def format_colour(seat: int) -> str:
+    """Return the colour of a seat, `b` or `w`."""
     return "bw"[seat]
 
 
-def read_move(word: str, size: int) -> int:
-    """Parse a vertex or `pass`; return the action."""
+def parse_move(word: str, size: int) -> int:
+    """Return the action of a vertex, such as `D4`, or of `pass`."""
     try:
         action = action_index(word, size)
     except ValueError:
@@ -113,28 +113,28 @@ def read_move(word: str, size: int) -> int:
     return action
 
 
-def read_point(word: str, size: int) -> int:
-    """Parse a vertex; return the point."""
+def parse_point(word: str, size: int) -> int:
+    """Return the point of a vertex, such as `D4`."""
     try:
         return point_index(word, size)
     except ValueError:
         raise GtpError("invalid coordinate") from None
 
 
-def write_move(action: int, size: int) -> str:
+def format_move(action: int, size: int) -> str:
     """Return the vertex, `pass` or `resign` of an action."""
     return action_name(action, size)
 
 
-def read_whole(word: str) -> int:
-    """Parse an integer of at least 0 with at most nine digits."""
+def parse_integer(word: str) -> int:
+    """Return the value of a non-negative integer with at most nine digits."""
     if not re.fullmatch(r"[0-9]{1,9}", word, re.ASCII):
         raise GtpError(f"{word[:20]!r} is not a whole number")
     return int(word)
 
 
-def read_number(word: str) -> float:
-    """Parse a number."""
+def parse_number(word: str) -> float:
+    """Return the value of a decimal number, which may have a sign."""
     if not _NUMBER.fullmatch(word):
         raise GtpError(f"{word[:20]!r} is not a number")
     return float(word)

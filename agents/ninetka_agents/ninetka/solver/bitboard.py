@@ -2,7 +2,10 @@
 
 A bit board is a pair of int64. The square (row, column) of the inner board, both 0..8, is bit 9 * row + column: `lo`
 holds rows 0 to 5 (54 bits), `hi` rows 6 to 8 (27 bits). So each section is within one word. The functions process four
-boards at once; see `ninetka_agents.ninetka.solver.lanes`.
+boards at once; see `ninetka_agents.ninetka.solver.simd`.
+
+The *run* of a stone on the edge is the empty squares that it would slide over; see
+`ninetka_agents.ninetka.solver.states`.
 """
 
 from __future__ import annotations
@@ -12,12 +15,12 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.ninetka.solver.lanes import Lanes
-from ninetka_env.core.jit import frozen, jit, popcount
+from ninetka_agents.ninetka.solver.simd import Lanes
+from ninetka_env.core.jit import jit, popcount, readonly_array
 from ninetka_env.games.ninetka.geometry import ADJACENT_SLOTS, NUM_SLOTS, SECTION, SIZE, SLOT_END, SLOT_LINE
 
 RIGHT, LEFT, DOWN, UP = 0, 2, 4, 6
-"""Directions of slides. The value is also the first of the two words of a state with the direction's board."""
+"""Directions of slides. Words d and d + 1 of a state are the board of the runs in direction d."""
 Words = npt.NDArray[np.int64]
 
 LOW, HIGH = (1 << 54) - 1, (1 << 27) - 1
@@ -36,7 +39,7 @@ _COL036 = _bits((r, c) for r in _NINE for c in (0, 3, 6))[0]
 _COL03 = _bits((r, c) for r in _NINE for c in (0, 3))[0]
 _LOW8 = _bits((r, c) for r in _NINE for c in range(8))[0]
 ROW = 511
-"""Masks of one word. Those of columns are also used for `hi`, whose upper bits are never set."""
+"""Masks of one word. The masks of columns are also used for `hi`, whose upper bits are never set."""
 THIRDS = 1 | 1 << 21 | 1 << 42
 """The bits of a `column_thirds` word for the three thirds of column 0."""
 _SECOND, _THIRD = ROW << 21, ROW << 42
@@ -48,9 +51,9 @@ def _direction(slot: int) -> int:
     return (RIGHT, LEFT, DOWN, UP)[2 * int(SLOT_LINE[slot] >= 9) + int(SLOT_END[slot])]
 
 
-DIRECTION = frozen([_direction(slot) for slot in range(NUM_SLOTS)], np.int64)
+DIRECTION = readonly_array([_direction(slot) for slot in range(NUM_SLOTS)], np.int64)
 """(36,) int64: the direction in which the stone of a slot slides."""
-SLOT_AT = frozen(
+SLOT_AT = readonly_array(
     [
         [next(s for s in range(NUM_SLOTS) if DIRECTION[s] == d and SLOT_LINE[s] % 9 == i) for i in _NINE]
         for d in range(0, 8, 2)
@@ -58,11 +61,14 @@ SLOT_AT = frozen(
     np.int64,
 )
 """(4, 9) int64: the slot by direction // 2 and by row or column."""
-LINE_SLOTS = frozen(
+SLOT_BITS_OF_LINES = readonly_array(
     [[sum(1 << int(SLOT_AT[way, i]) for i in _NINE if lines >> i & 1) for lines in range(512)] for way in range(4)],
     np.int64,
 )
-"""(4, 512) int64: the slots, as bits, by direction // 2 and by a set of rows or columns, as bits."""
+"""(4, 512) int64: entry [direction // 2, lines] is the bit set of the slots of `lines`.
+
+`lines` is a bit set of rows or columns.
+"""
 
 
 def _line_board(slot: int) -> tuple[int, int]:
@@ -70,14 +76,14 @@ def _line_board(slot: int) -> tuple[int, int]:
     return _bits((line, i) if line < 9 else (i, line - 9) for i in _NINE)
 
 
-SLOT_BOARD = frozen([_line_board(slot) for slot in range(NUM_SLOTS)], np.int64)
+SLOT_BOARD = readonly_array([_line_board(slot) for slot in range(NUM_SLOTS)], np.int64)
 """(36, 2) int64: the line of a slot as a bit board."""
 
 
-def _left_free(square: int) -> list[int]:
-    """Return the squares that the runs of each direction keep when a stone settles on a square, as four boards."""
+def _still_free(square: int) -> list[int]:
+    """Return the entry of `STAYS_FREE` for a square."""
     row, col = divmod(square, 9)
-    kept = []
+    boards = []
     for beyond in (
         [(row, c) for c in range(col, 9)],
         [(row, c) for c in range(col + 1)],
@@ -85,20 +91,21 @@ def _left_free(square: int) -> list[int]:
         [(r, col) for r in range(row + 1)],
     ):
         lo, hi = _bits(beyond)
-        kept += [LOW & ~lo, HIGH & ~hi]
-    return kept
+        boards += [LOW & ~lo, HIGH & ~hi]
+    return boards
 
 
-STAYS_FREE = frozen([_left_free(square) for square in range(81)], np.int64)
-"""(81, 8) int64: the squares that runs of each direction keep when a stone settles on a square, as four boards."""
-_WIDE = [SIZE * (square // 9 + 1) + square % 9 + 1 for square in range(81)]
-SECTION_OF = frozen(SECTION[_WIDE], np.int64)
-BLOCKED_BY = frozen(ADJACENT_SLOTS[_WIDE], np.int64)
+STAYS_FREE = readonly_array([_still_free(square) for square in range(81)], np.int64)
+"""(81, 8) int64: for each square, a mask of two words for the runs in each of the four directions. When a stone comes
+to rest on the square, the masks remove this square, and the squares behind it on its row or column, from the runs."""
+_BOARD_SQUARE = [SIZE * (square // 9 + 1) + square % 9 + 1 for square in range(81)]
+SECTION_OF = readonly_array(SECTION[_BOARD_SQUARE], np.int64)
+BLOCKED_BY = readonly_array(ADJACENT_SLOTS[_BOARD_SQUARE], np.int64)
 """(81,) int64 each: the section of an inner square; the slots, as bits, that a stone on it blocks."""
 
 _SECTION_BOARD = [_bits((r, c) for r in _NINE for c in _NINE if o >> (3 * (r // 3) + c // 3) & 1) for o in range(512)]
-SECTION_LO, SECTION_HI = (frozen([board[word] for board in _SECTION_BOARD], np.int64) for word in (0, 1))
-"""(512,) int64 each: the board of a set of sections."""
+SECTION_LO, SECTION_HI = (readonly_array([board[word] for board in _SECTION_BOARD], np.int64) for word in (0, 1))
+"""(512,) int64 each: the words `lo` and `hi` of the board of a set of sections, by the set as 9 bits."""
 
 
 @jit
@@ -133,26 +140,26 @@ def any_in_row(board: Lanes) -> Lanes:
 
 @jit
 def any_in_column(lo: Lanes, hi: Lanes) -> Lanes:
-    """Return the columns in which a bit is set, 9 bits."""
+    """Return, as 9 bits, the columns in which a bit is set."""
     folded = lo | (lo >> 27) | hi
     return (folded | (folded >> 9) | (folded >> 18)) & ROW
 
 
 @jit
-def whole_rows(flags: Lanes) -> Lanes:
+def fill_rows(flags: Lanes) -> Lanes:
     """Return a word with all 9 bits set in each row whose bit 8 is set in `flags`."""
     return (flags << 1) - (flags >> 8)
 
 
 @jit
-def whole_columns(columns: Lanes) -> tuple[Lanes, Lanes]:
+def fill_columns(columns: Lanes) -> tuple[Lanes, Lanes]:
     """Return the board in which all squares of `columns`, 9 bits, are set."""
     hi = columns | (columns << 9) | (columns << 18)
     return hi | (hi << 27), hi
 
 
 @jit
-def nine_rows(lo: Lanes, hi: Lanes) -> Lanes:
+def gather_row_flags(lo: Lanes, hi: Lanes) -> Lanes:
     """Return bit 8 of each of the nine rows as 9 bits."""
     lo = (lo >> 8) | (lo >> 16) | (lo >> 24)  # rows 0 to 2 in bits 0 to 2, rows 3 to 5 from bit 27 on
     hi = (hi >> 8) | (hi >> 16) | (hi >> 24)
@@ -161,53 +168,59 @@ def nine_rows(lo: Lanes, hi: Lanes) -> Lanes:
 
 @jit
 def row_thirds(board: Lanes) -> Lanes:
-    """Return, in bits 0, 3 and 6 of each row, in which thirds of the row a bit is set."""
+    """Return a word with bit 0, 3 or 6 of a row set if a bit is set in the first, second or last third of the row."""
     return (board | (board >> 1) | (board >> 2)) & _COL036
 
 
 @jit
 def several_in_row(thirds: Lanes) -> Lanes:
-    """Return bit 8 of each row with more than one third."""
+    """Return bit 8 of each row in which `row_thirds` has set more than one bit."""
     pairs = (thirds & (thirds >> 3) & _COL03) | (thirds & (thirds >> 6) & COL0)
     return ((pairs | (pairs >> 3)) & COL0) << 8
 
 
 @jit
-def _gather(lo: Lanes, hi: Lanes) -> Lanes:
+def _pack_thirds(lo: Lanes, hi: Lanes) -> Lanes:
     """Pack rows 0, 3 and 6 of a board into one word, starting at bits 0, 21 and 42."""
     return (lo & ROW) | ((lo >> 6) & _SECOND) | ((hi << 42) & _THIRD)
 
 
 @jit
 def column_thirds(lo: Lanes, hi: Lanes) -> Lanes:
-    """Return in which thirds of the columns a bit is set: 9 bits each at bits 0, 21 and 42 for the three thirds."""
+    """Return in which thirds of columns a bit is set: for each third, 9 bits (one per column) from bit 0, 21 or 42."""
     lo, hi = lo | (lo >> 9) | (lo >> 18), hi | (hi >> 9) | (hi >> 18)
-    return _gather(lo, hi)
+    return _pack_thirds(lo, hi)
 
 
 @jit
 def several_in_column(thirds: Lanes) -> Lanes:
-    """Return the columns with more than one third, 9 bits."""
+    """Return, as 9 bits, the columns for which `column_thirds` has set more than one bit."""
     first, second, third = thirds & ROW, (thirds >> 21) & ROW, thirds >> 42
     return (first & second) | (first & third) | (second & third)
 
 
 @jit
 def _sum_rows(lo: Lanes, hi: Lanes) -> Lanes:
-    """Count the thirds of rows in each section: 3-bit counts, three sections each at bits 0, 21 and 42."""
+    """Sum the bits of `row_thirds`, given as `lo` and `hi`, over the three rows of each section.
+
+    The result has 3 bits per section: sections 0 to 2 from bit 0, 3 to 5 from bit 21, and 6 to 8 from bit 42.
+    """
     lo, hi = lo + (lo >> 9) + (lo >> 18), hi + (hi >> 9) + (hi >> 18)
-    return _gather(lo, hi)
+    return _pack_thirds(lo, hi)
 
 
 @jit
 def _sum_columns(thirds: Lanes) -> Lanes:
-    """Count the thirds of columns in each section, in the format of `_sum_rows`."""
+    """Sum the bits of `column_thirds` over the columns of each section, in the format of `_sum_rows`."""
     return (thirds & _COLUMNS036) + ((thirds >> 1) & _COLUMNS036) + ((thirds >> 2) & _COLUMNS036)
 
 
 @jit
 def count_arrivals(right_lo: Lanes, right_hi: Lanes, left_lo: Lanes, left_hi: Lanes, down: Lanes, up: Lanes) -> Lanes:
-    """Count the stones with arrivals in each section, in fields of 7 bits, from the thirds of their lines."""
+    """Return, for each section, the number of stones that can arrive there, in fields of 7 bits.
+
+    The arguments are the stones' arrivals in the form of `row_thirds` and `column_thirds`.
+    """
     rows, columns = _sum_rows(right_lo + left_lo, right_hi + left_hi), _sum_columns(down) + _sum_columns(up)
     first = (rows & _EACH_THIRD) + (columns & _EACH_THIRD)
     second = ((rows >> 3) & _EACH_THIRD) + ((columns >> 3) & _EACH_THIRD)

@@ -1,14 +1,17 @@
-"""Depth-first proof-number search over reduced states, with a transposition table that grows.
+"""Depth-first proof-number search over reduced states (see `reduction`), with a transposition table that grows.
+
+Start reading at `find_winner`, which `solver.py` calls, then at `prove`. `proven_winner` is the interface for tree
+searches.
 
 The search is df-pn (Nagai, "Df-pn algorithm for searching AND/OR trees and its applications", 2002) with two changes:
 
-- weak sums (Ueda et al., "Weak proof-number search", CG 2008): a sum over children is replaced by their largest number
-  plus the number of other children, because the difficulties of many children have the same cause;
+- weak sums (Ueda et al., "Weak proof-number search", CG 2008): the sum of the children's numbers is replaced by the
+  largest of these numbers plus the number of other children, because children often share the same difficulty;
 - a little slack in the thresholds (Pawlewicz and Lew, "Improving depth-first PN-search: 1 + epsilon trick", CG 2006).
 
 Proof and disproof numbers do not depend on the seat to move: the proof number estimates how hard it is to prove that
 seat 0 wins, the disproof number that seat 1 wins. At a node of seat 0 the proof number is a minimum over the children
-and the disproof number a sum; at a node of seat 1 it is the other way round. So a seat may move twice in a row.
+and the disproof number a sum; at a node of seat 1 it is the other way round. A seat may therefore move twice in a row.
 
 A table entry identifies a state by 90 bits of its 128-bit hash: 64 in the key, 26 in the bucket's index and the check.
 In a search with 1e9 look-ups, each of 4 entries, the probability of any false match is 4e9 / 2**90 < 1e-17.
@@ -21,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.ninetka.solver.lanes import LANES, lane
-from ninetka_agents.ninetka.solver.reduction import FIRST_WINS, UNDECIDED, UNIT, estimate_lead, reduce
+from ninetka_agents.ninetka.solver.reduction import ESTIMATE_UNIT, SEAT0_WINS, UNDECIDED, estimate_lead, reduce
+from ninetka_agents.ninetka.solver.simd import NUM_LANES, lane
 from ninetka_agents.ninetka.solver.states import (
     DECIDED,
     LEADS,
@@ -35,53 +38,53 @@ from ninetka_agents.ninetka.solver.states import (
     TEMPI,
     States,
     copy_state,
-    read_state,
     slide,
     spend_tempo,
     write_owned,
+    write_state,
 )
-from ninetka_env.core.jit import frozen, jit, lowest, prefetch
+from ninetka_env.core.jit import jit, lowest_bit, prefetch, readonly_array
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.core.verbs import Record
+from ninetka_env.core.verbs import State
 from ninetka_env.games.ninetka.geometry import NUM_SLOTS
 from ninetka_env.games.ninetka.rules import MOVEMENT
 
-Table = npt.NDArray[np.uint64]
-"""(entries, 2) uint64: the key, and packed numbers (proof, disproof, work, check); (0, 0) is an empty entry."""
+TranspositionTable = npt.NDArray[np.uint64]
+"""(entries, 2) uint64: the key; proof number, disproof number, work and check, packed. (0, 0) is an empty entry."""
 
 INFINITY = (1 << 20) - 1
-"""The number that means 'proven impossible'; all other numbers are smaller."""
+"""The proof or disproof number that means 'proven impossible'; all other numbers are smaller."""
 WIDTH = 20
 """Rows per level of the search: room for 18 slides and a tempo, as a multiple of 4."""
 LEVELS = NUM_SLOTS + 2
 WAYS = 4
 """Entries per bucket; a bucket fills one cache line."""
-LEAST_BUCKETS = 1 << 10
-"""The smallest number of buckets, 10 bits of the hash. The check stores the next 16 bits, so that `_grow` can recompute
-the bucket of an entry."""
+MIN_BUCKETS = 1 << 10
+"""The minimum number of buckets; 10 bits of the hash are the bucket's index. The check stores the next 16 bits, from
+which `_grow` computes the index in a larger table."""
 
 _ONE = np.uint64(1)
-_SALT = frozen(np.random.SeedSequence(9).generate_state(8, np.uint64), np.uint64)
-_MULTIPLIER = frozen(np.random.SeedSequence(36).generate_state(8, np.uint64) | _ONE, np.uint64)
+_SALT = readonly_array(np.random.SeedSequence(9).generate_state(8, np.uint64), np.uint64)
+_MULTIPLIER = readonly_array(np.random.SeedSequence(36).generate_state(8, np.uint64) | _ONE, np.uint64)
 _MIX_A, _MIX_B, _MIX_C = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB), np.uint64(0xD6E8FEB86659FD93)
 _S20, _S29, _S31, _S32, _S40, _S48, _S10 = (np.uint64(s) for s in (20, 29, 31, 32, 40, 48, 10))
 _NUMBER = np.uint64(INFINITY)
 _BYTE = np.uint64(255)
 
-EXPECTED_SPAN = 18 * UNIT
+MAX_ESTIMATE = 18 * ESTIMATE_UNIT
 
 
-def _first_number(margin: int) -> int:
-    """Return the initial proof number for an estimated margin: 8 for 0, halved by each half section."""
-    return int(min(max(1, round(8 * 2 ** (-2 * margin / UNIT))), 100_000))
+def _initial_number(margin: int) -> int:
+    """Return the initial proof number for an estimated margin: 8 for margin 0, halved for each half section more."""
+    return int(min(max(1, round(8 * 2 ** (-2 * margin / ESTIMATE_UNIT))), 100_000))
 
 
-FIRST_NUMBER = frozen([_first_number(x) for x in range(-2 * EXPECTED_SPAN, 2 * EXPECTED_SPAN + 1)], np.int64)
+INITIAL_NUMBERS = readonly_array([_initial_number(x) for x in range(-2 * MAX_ESTIMATE, 2 * MAX_ESTIMATE + 1)], np.int64)
 
 
 @jit(inline=True)
-def _hash(states: States, row: int, keys: Table, owned: States) -> None:
-    """Write the 128-bit hash of a reduced state."""
+def _hash(states: States, row: int, keys: TranspositionTable, owned: States) -> None:
+    """Write the 128-bit hash of the reduced state in row `row` to the same row of `keys`."""
     turn = (states[row, TEMPI] + 32) << 36 | states[row, MOVER] << 42 | (states[row, DECIDED] + 32) << 43
     turn |= states[row, OPEN] << 49
     one = two = np.uint64(0)
@@ -109,15 +112,15 @@ def _hash(states: States, row: int, keys: Table, owned: States) -> None:
     keys[row, 1] = two ^ (two >> _S31) | _ONE  # never 0, since 0 marks an empty entry
 
 
-@jit(counted=False)
-def _bucket(table: Table, place: np.uint64) -> np.int64:
-    """Return the index of the first entry of a state's bucket."""
+@jit(refcount=False)
+def _bucket(table: TranspositionTable, place: np.uint64) -> np.int64:
+    """Return the index of the first entry of a state's bucket; `place` is the first word of the state's hash."""
     return np.int64(place & np.uint64(len(table) // WAYS - 1)) * WAYS
 
 
-@jit(counted=False)
-def _find(table: Table, place: np.uint64, key: np.uint64) -> int:
-    """Return the index of a state's entry, or -1."""
+@jit(refcount=False)
+def _find(table: TranspositionTable, place: np.uint64, key: np.uint64) -> int:
+    """Return the index of a state's entry, or -1 if the table has none."""
     first = _bucket(table, place)
     check = (place >> _S10) & np.uint64(0xFFFF)
     for entry in range(first, first + WAYS):
@@ -126,18 +129,21 @@ def _find(table: Table, place: np.uint64, key: np.uint64) -> int:
     return -1
 
 
-@jit(counted=False)
-def _store(table: Table, place: np.uint64, key: np.uint64, proof: int, disproof: int, work: int) -> int:
-    """Store a state's numbers in an empty entry or the one with the least work; return 1 if an empty one was used."""
+@jit(refcount=False)
+def _store(table: TranspositionTable, place: np.uint64, key: np.uint64, proof: int, disproof: int, work: int) -> int:
+    """Store a state's numbers in the table; return 1 if this fills an empty entry, else 0.
+
+    The numbers go to the state's own entry, else to an empty entry of its bucket, else to the one with the least work.
+    """
     entry, new = _find(table, place, key), 0
     if entry < 0:
         first = _bucket(table, place)
-        entry, least = first, 1 << 60
+        entry, least_work = first, 1 << 60
         for other in range(first, first + WAYS):
             amount = int((table[other, 1] >> _S40) & _BYTE) if table[other, 0] else -1
-            if amount < least:
-                entry, least = other, amount
-        new = int(least < 0)
+            if amount < least_work:
+                entry, least_work = other, amount
+        new = int(least_work < 0)
     effort = np.uint64(min(255, int(8 * np.log2(work + 1.0))))
     check = (place >> _S10) & np.uint64(0xFFFF)
     table[entry, 0] = key
@@ -146,111 +152,124 @@ def _store(table: Table, place: np.uint64, key: np.uint64, proof: int, disproof:
 
 
 @jit
-def _grow(table: Table, most: int) -> Table:
-    """Return a table with the same contents, up to four times as large but with at most `most` entries."""
-    wider = np.zeros((min(4 * len(table), most), 2), np.uint64)
+def _grow(table: TranspositionTable, max_entries: int) -> TranspositionTable:
+    """Return a table with the same contents, up to four times as large but with at most `max_entries` entries."""
+    larger = np.zeros((min(4 * len(table), max_entries), 2), np.uint64)
     for entry in range(len(table)):
         if table[entry, 0]:
-            low = np.uint64((entry // WAYS) & (LEAST_BUCKETS - 1))
+            low = np.uint64((entry // WAYS) & (MIN_BUCKETS - 1))
             place = low | (table[entry, 1] >> _S48) << _S10
-            first = _bucket(wider, place)
+            first = _bucket(larger, place)
             for other in range(first, first + WAYS):
-                if wider[other, 0] == 0:
-                    wider[other, 0] = table[entry, 0]
-                    wider[other, 1] = table[entry, 1]
+                if larger[other, 0] == 0:
+                    larger[other, 0] = table[entry, 0]
+                    larger[other, 1] = table[entry, 1]
                     break
-    return wider
+    return larger
 
 
-Memory = tuple[States, Table, States]
+Workspace = tuple[States, TranspositionTable, States]
 """The arrays of one search: (rows, `NUM_WORDS`) int64 states, (rows, 2) uint64 hashes, (rows, 2) int64 proof and
 disproof numbers. Row 0 is the root; each level has `WIDTH` rows for the children of its node."""
 
 
 @jit
-def make_memory() -> Memory:
+def make_workspace() -> Workspace:
     """Return new arrays for a search."""
     rows = (LEVELS + 1) * WIDTH
     return np.zeros((rows, NUM_WORDS), np.int64), np.zeros((rows, 2), np.uint64), np.zeros((rows, 2), np.int64)
 
 
 @jit
-def make_table() -> Table:
+def make_table() -> TranspositionTable:
     """Return an empty table of the smallest size."""
-    return np.zeros((WAYS * LEAST_BUCKETS, 2), np.uint64)
+    return np.zeros((WAYS * MIN_BUCKETS, 2), np.uint64)
 
 
 @jit
 def find_winner(
-    game: Record, margin: int, memory: Memory, table: Table, stored: int, most: int, limit: int
-) -> tuple[int, int, int, Table]:
-    """Solve a two-player movement phase, in which seat 0 wins if it leads by more than `margin` sections.
+    game: State,
+    margin: int,
+    workspace: Workspace,
+    table: TranspositionTable,
+    stored: int,
+    max_entries: int,
+    max_nodes: int,
+) -> tuple[int, int, int, TranspositionTable]:
+    """Solve a two-player position of the movement phase; seat 0 wins if it leads by more than `margin` sections.
 
-    The game may have ended. The other arguments are those of `prove`.
+    The game may have ended. For the other arguments, see `prove`.
 
     Returns:
-        The winning seat, or `UNFINISHED` if it is unknown after `limit` nodes; the nodes visited; the number of table
-        entries in use; the table.
+        The winning seat, or `UNFINISHED` if it is unknown after `max_nodes` nodes; the nodes visited; the number of
+        table entries in use; the table.
     """
-    states, _, numbers = memory
-    owned, landed = np.zeros(NUM_OWNED, np.int64), np.zeros((LANES, 8), np.int64)
+    states, _, numbers = workspace
+    owned, landed = np.zeros(NUM_OWNED, np.int64), np.zeros((NUM_LANES, 8), np.int64)
     write_owned(game.movable[0], owned)
-    read_state(game, margin, states, 0)
+    write_state(game, margin, states, 0)
     verdict, nodes = lane(reduce(states, 0, owned, landed), 0), 0
-    if verdict != UNDECIDED or limit <= 0:
-        return (UNFINISHED if verdict == UNDECIDED else 0 if verdict == FIRST_WINS else 1), 0, stored, table
-    nodes, stored, table = prove(memory, owned, table, stored, most, limit)
+    if verdict != UNDECIDED or max_nodes <= 0:
+        return (UNFINISHED if verdict == UNDECIDED else 0 if verdict == SEAT0_WINS else 1), 0, stored, table
+    nodes, stored, table = prove(workspace, owned, table, stored, max_entries, max_nodes)
     return (0 if numbers[0, 0] == 0 else 1 if numbers[0, 1] == 0 else UNFINISHED), nodes, stored, table
 
 
 class Prover(NamedTuple):
-    """A solver for positions that another search meets."""
+    """The solver's node limit and arrays, for use inside another search."""
 
-    limit: int
+    max_nodes: int
     """Maximum number of nodes to visit per position; 0 disables the solver."""
-    memory: Memory
-    table: Table
+    workspace: Workspace
+    table: TranspositionTable
 
 
 @jit
-def make_prover(game: Record, nodes: int) -> Prover:
+def make_prover(game: State, nodes: int) -> Prover:
     """Return a prover, for one thread, that visits at most `nodes` nodes per position."""
-    return Prover(nodes, make_memory(), make_table())
+    return Prover(nodes, make_workspace(), make_table())
 
 
 @jit
-def proven_winner(game: Record, prover: Prover) -> int:
-    """Return the proven winner of a two-player movement phase, or `UNFINISHED` without a proof within the limit."""
-    if prover.limit == 0 or game.num_players != 2 or game.phase != MOVEMENT:
+def proven_winner(game: State, prover: Prover) -> int:
+    """Return the proven winner of a two-player position of the movement phase, or `UNFINISHED` without a proof.
+
+    All other positions are `UNFINISHED`, too.
+    """
+    if prover.max_nodes == 0 or game.num_players != 2 or game.phase != MOVEMENT:
         return UNFINISHED
     table = prover.table
-    return find_winner(game, 0, prover.memory, table, 0, len(table), prover.limit)[0]
+    return find_winner(game, 0, prover.workspace, table, 0, len(table), prover.max_nodes)[0]
 
 
 @jit
-def clear_prover(game: Record, prover: Prover) -> None:
+def clear_prover(game: State, prover: Prover) -> None:
     """Clear the table, so that later results do not depend on earlier positions."""
-    if prover.limit:
+    if prover.max_nodes:
         prover.table[:] = 0
 
 
 @jit
-def prove(memory: Memory, owned: States, table: Table, stored: int, most: int, limit: int) -> tuple[int, int, Table]:
-    """Search the reduced state in row 0 until it is decided or `limit` nodes are visited; write its numbers to row 0.
+def prove(
+    workspace: Workspace, owned: States, table: TranspositionTable, stored: int, max_entries: int, max_nodes: int
+) -> tuple[int, int, TranspositionTable]:
+    """Search the reduced state in row 0 until it is decided or `max_nodes` nodes are visited.
+
+    The state's proof and disproof numbers are written to row 0 of the numbers.
 
     Args:
-        memory: the arrays of the search; row 0 of the states is reduced and undecided.
+        workspace: the arrays of the search; the state in row 0 must be reduced and undecided.
         owned: see `ninetka_agents.ninetka.solver.states.write_owned`.
         table: the transposition table. If it gets too full, it is replaced by a larger one.
         stored: number of entries of `table` in use.
-        most: maximum number of entries of the table, a power of two.
-        limit: maximum number of nodes to visit.
+        max_entries: maximum number of entries of the table, a power of two.
+        max_nodes: maximum number of nodes to visit.
 
     Returns:
         The nodes visited, the number of entries in use, and the table, which may be a new one.
     """
-    states, keys, numbers = memory
-    landed, path = np.zeros((LANES, 8), np.int64), np.zeros((LEVELS, 5), np.int64)
+    states, keys, numbers = workspace
+    landed, path = np.zeros((NUM_LANES, 8), np.int64), np.zeros((LEVELS, 5), np.int64)
     killers = np.zeros((LEVELS, 2), np.int64)
     _hash(states, 0, keys, owned)
     nodes, level, descend = 0, 0, True
@@ -263,9 +282,9 @@ def prove(memory: Memory, owned: States, table: Table, stored: int, most: int, l
             path[level, WORK] = nodes
             nodes += 1
         own_bound, other_bound = path[level, THRESHOLDS + mover], path[level, THRESHOLDS + 1 - mover]
-        best, second, alive = _summarise(numbers, row, first, path[level, COUNT], mover)
+        best, second, alive = _update_numbers(numbers, row, first, path[level, COUNT], mover)
         own, other = numbers[row, mover], numbers[row, 1 - mover]
-        descend = own < own_bound and other < other_bound and nodes < limit
+        descend = own < own_bound and other < other_bound and nodes < max_nodes
         if descend:
             level += 1
             path[level, NODE] = best
@@ -274,8 +293,8 @@ def prove(memory: Memory, owned: States, table: Table, stored: int, most: int, l
             continue
         work = nodes - path[level, WORK]
         stored += _store(table, keys[row, 0], keys[row, 1], numbers[row, 0], numbers[row, 1], work)
-        if 2 * stored > len(table) and len(table) < most:
-            table = _grow(table, most)
+        if 2 * stored > len(table) and len(table) < max_entries:
+            table = _grow(table, max_entries)
         if level == 0:
             return nodes, stored, table
         level -= 1
@@ -286,22 +305,23 @@ NODE, COUNT, WORK, THRESHOLDS = 0, 1, 2, 3
 columns for the thresholds of its proof and disproof number, at which the search leaves the node."""
 
 
-@jit(counted=False)
+@jit(refcount=False)
 def _expand(
     states: States,
-    keys: Table,
+    keys: TranspositionTable,
     numbers: States,
     row: int,
     first: int,
     owned: States,
     landed: States,
-    table: Table,
+    table: TranspositionTable,
     killers: States,
 ) -> int:
     """Write the undecided children of a node into the rows from `first` on; return their number.
 
-    If the mover wins in a child, row `first` alone gets numbers, those of a win. Lost children are left out.
-    `killers`, (2,) int64, holds for each seat the slide that last won on this level; that slide is tried first.
+    If the mover wins in a child, return 1; row `first` then holds only the numbers of a win. Children in which the
+    mover loses are left out. `killers`, (2,) int64, holds for each seat the slide that last won on this level; this
+    slide is tried first.
     """
     mover, child = states[row, MOVER], first
     bits = states[row, STONES] & owned[OWN_SLOTS] if mover == 0 else states[row, STONES] & ~owned[OWN_SLOTS]
@@ -318,7 +338,7 @@ def _expand(
                 _hash(states, child, keys, owned)
                 prefetch(table, _bucket(table, keys[child, 0]))
                 child += 1
-            elif (verdict == FIRST_WINS) == (mover == 0):
+            elif (verdict == SEAT0_WINS) == (mover == 0):
                 numbers[first, mover], numbers[first, 1 - mover] = 0, INFINITY
                 killers[mover] = (slots >> 6 * place) & 63
                 return 1
@@ -329,16 +349,16 @@ def _expand(
 
 @jit(inline=True)
 def _write_four(states: States, row: int, four: int, bits: int, tempo: bool, killer: int) -> tuple[int, bool, int, int]:
-    """Write up to four child states from row `four` on: slides of `bits`, the killer first, then a tempo.
+    """Write up to four child states to the rows from `four` on: the slides in `bits`, the killer first, then a tempo.
 
     Returns:
         The remaining slides and tempo, the number of states written, and their slots, 6 bits each.
     """
     count, slots = 0, 0
-    while count < LANES and (bits or tempo):
+    while count < NUM_LANES and (bits or tempo):
         slot = killer
         if bits:
-            slot = killer if (bits >> killer) & 1 else lowest(bits)
+            slot = killer if (bits >> killer) & 1 else lowest_bit(bits)
             slide(states, row, four + count, slot)
             bits &= ~(1 << slot)
         else:
@@ -350,21 +370,21 @@ def _write_four(states: States, row: int, four: int, bits: int, tempo: bool, kil
 
 
 @jit(inline=True)
-def _look_up(states: States, keys: Table, numbers: States, row: int, table: Table) -> None:
+def _look_up(states: States, keys: TranspositionTable, numbers: States, row: int, table: TranspositionTable) -> None:
     """Write a state's numbers from its table entry or, without one, from the static estimate."""
     entry = _find(table, keys[row, 0], keys[row, 1])
     if entry >= 0:
         numbers[row, 0] = np.int64(table[entry, 1] & _NUMBER)
         numbers[row, 1] = np.int64((table[entry, 1] >> _S20) & _NUMBER)
     else:
-        margin = estimate_lead(states, row) - UNIT // 2
-        numbers[row, 0] = FIRST_NUMBER[2 * EXPECTED_SPAN + margin]
-        numbers[row, 1] = FIRST_NUMBER[2 * EXPECTED_SPAN - margin]
+        margin = estimate_lead(states, row) - ESTIMATE_UNIT // 2
+        numbers[row, 0] = INITIAL_NUMBERS[2 * MAX_ESTIMATE + margin]
+        numbers[row, 1] = INITIAL_NUMBERS[2 * MAX_ESTIMATE - margin]
 
 
-@jit(counted=False)
-def _summarise(numbers: States, row: int, first: int, count: int, mover: int) -> tuple[int, int, int]:
-    """Compute a node's proof and disproof numbers from those of its children.
+@jit(refcount=False)
+def _update_numbers(numbers: States, row: int, first: int, count: int, mover: int) -> tuple[int, int, int]:
+    """Compute a node's proof and disproof numbers from the numbers of its children.
 
     Returns:
         The row of the best child for the mover, the mover's number at the second best child, and the number of children

@@ -1,13 +1,13 @@
-"""Reduce the states that the solver searches to what can still change the result.
+"""Remove from the states that the solver searches everything that can no longer change the result.
 
 `reduce` applies the following rules to states (see `states`). Each rule is given with the reason why it is sound.
 
-**Possible landings.** A stone comes to rest on the last square of its current run. Runs only get shorter. A run gets a
-new end only if a stone that crosses its line lands one square beyond that end. (A stone that slides the other way on
-the same line stops at an obstacle that already ends the run, or blocks the stone altogether.) So all squares on which
-stones can ever land are in the smallest set that contains the end of each run and, for each of its squares, the square
-before it in every run that crosses there. The set may be too large but never too small, and it only shrinks during the
-game.
+**Possible landings.** A stone comes to rest on the last square of its current *run*, the empty squares that it would
+slide over. Runs only get shorter. A run gets a new end only if a stone that crosses its line lands one square beyond
+the new end. (A stone that slides the other way on the same line stops at an obstacle that already ends the run, or
+blocks the stone altogether.) So the possible landings are found as follows. Start with the end of each run. If a square
+is a possible landing of one stone, then in each run that crosses its line there, add the square before it. Repeat this
+until nothing changes. The result may be too large but never too small, and it only shrinks during the game.
 
 **Isolated stones.** Take a set of stones such that (1) none of them can be blocked: no other stone can land on the
 first square of its run; (2) all possible landings of a stone are in one section, or all are in decided sections; (3) no
@@ -17,18 +17,19 @@ these stones do affects a stone outside the set. So they are counted at once, an
 that does nothing but pass the turn. To find the largest such set, start with all stones that satisfy (1) and (2), and
 remove those that violate (3) until none does.
 
-**Tempi cancel.** With one more tempo for each seat, the seat that wins without them still wins, because it answers a
-tempo with its own. If it must spend its own tempo first, because it cannot slide, it never gets another stone to slide,
-and the other seat plays the rest alone, with or without a tempo. So only the difference counts.
+**Tempi cancel.** Give each seat one more tempo. The seat that won before still wins, because it answers the opponent's
+extra tempo with its own. If it must spend its own extra tempo first, because it cannot slide, it never slides again,
+and the opponent plays all remaining slides alone, with or without a tempo. So only the difference of the tempi counts.
 
-**Tempi are clipped.** While the opponent can still slide, it does so after each turn of the seat with tempi. So a seat
+**Tempi are clipped.** Then only one seat has tempi. After each of them, its opponent must slide while it can. So a seat
 with as many tempi as the opponent has stones still has a tempo until the opponent has no stones left, and after that
-the order of moves does not matter. More tempi are worth no more.
+the order of moves does not matter. More tempi change nothing.
 
 **Section bounds.** A stone's *arrivals* are the sections of its possible landings. A stone is *sure* if it cannot be
-blocked and has a single arrival. A seat gets into a section at most all its stones with an arrival there, and at least
-those that are sure. This bounds the lead in the section (stones of seat 0 minus those of seat 1). If both bounds give
-the same result (won, lost or tied), the section is decided and its lead is dropped.
+blocked and has a single arrival. The number of a seat's stones that settle in a section is at most its number of
+stones with an arrival there, and at least its number of sure stones with an arrival there. This bounds the lead in the
+section (stones of seat 0 minus stones of seat 1). If both bounds give the same result (won, lost or tied), the section
+is decided and its lead is dropped.
 
 **Total bounds.** A stone that is not sure settles in at most one section, so a seat cannot reach the bounds of all
 sections at once. In the best case for a seat, its opponent's unsure stones never arrive. Start from the leads with the
@@ -39,7 +40,7 @@ one stone first. If seat 0 does not exceed the margin in its own best case, or e
 game is decided.
 
 The solver spends nearly all its time here, so four states are reduced at once; see
-`ninetka_agents.ninetka.solver.lanes`.
+`ninetka_agents.ninetka.solver.simd`.
 """
 
 from __future__ import annotations
@@ -54,36 +55,36 @@ from ninetka_agents.ninetka.solver.bitboard import (
     COL8,
     DIRECTION,
     HIGH,
-    LINE_SLOTS,
     ROW,
     SECTION_HI,
     SECTION_LO,
     SECTION_OF,
+    SLOT_BITS_OF_LINES,
     SLOT_BOARD,
     THIRDS,
     any_in_column,
     any_in_row,
     column_thirds,
     count_arrivals,
-    nine_rows,
+    fill_columns,
+    fill_rows,
+    gather_row_flags,
     row_thirds,
     rows_down,
     rows_up,
     several_in_column,
     several_in_row,
-    whole_columns,
-    whole_rows,
 )
-from ninetka_agents.ninetka.solver.lanes import (
-    LANES,
+from ninetka_agents.ninetka.solver.simd import (
+    NUM_LANES,
     Lanes,
-    above_zero,
-    any_set,
+    any_nonzero,
     count_ones,
+    gather,
     lane,
     load,
-    pick,
-    smaller,
+    minimum,
+    positive_mask,
     store,
 )
 from ninetka_agents.ninetka.solver.states import (
@@ -100,23 +101,28 @@ from ninetka_agents.ninetka.solver.states import (
     UPPER,
     States,
 )
-from ninetka_env.core.jit import frozen, jit, lowest, popcount
+from ninetka_env.core.jit import jit, lowest_bit, popcount, readonly_array
 from ninetka_env.games.ninetka.geometry import NUM_SECTIONS
 
 UNDECIDED = 0
-FIRST_WINS = 1
-"""Verdicts. `FIRST_WINS`: seat 0 leads by more sections than the margin. -1: it does not."""
+SEAT0_WINS = 1
+"""Verdicts. `SEAT0_WINS`: seat 0 will lead by more sections than the margin. -1: seat 0 will not."""
 
 _ONES = sum(1 << 7 * s for s in range(NUM_SECTIONS))
 _FOUR_FIELDS = (1 << 28) - 1
-_FEET = frozen([sum(1 << 7 * s for s in range(NUM_SECTIONS) if open_ >> s & 1) for open_ in range(512)], np.int64)
+_LOW_BITS = readonly_array(
+    [sum(1 << 7 * s for s in range(NUM_SECTIONS) if open_ >> s & 1) for open_ in range(512)], np.int64
+)
 """(512,) int64: the lowest bit of the field of `LEADS` of each section in a set of sections."""
-UNIT = 64
+ESTIMATE_UNIT = 64
 """The value of one section in the static estimate."""
 
 
 def _expected_outcome(high: int, low: int) -> int:
-    """Estimate the owner of a section with a final lead in `low`..`high`, both plus 32: from -UNIT to UNIT (seat 0)."""
+    """Estimate the owner of a section whose final lead is from `low - 32` to `high - 32`.
+
+    The result is between -`ESTIMATE_UNIT` (seat 1) and `ESTIMATE_UNIT` (seat 0).
+    """
     if high < low:
         return 0
     deviation = max(0.35, 0.42 * math.sqrt(high - low))
@@ -125,11 +131,11 @@ def _expected_outcome(high: int, low: int) -> int:
     def below(bound: float) -> float:
         return 0.5 * (1 + math.erf((bound - middle) / (deviation * math.sqrt(2))))
 
-    return round(UNIT * ((1 - below(0.5)) - below(-0.5)))
+    return round(ESTIMATE_UNIT * ((1 - below(0.5)) - below(-0.5)))
 
 
-EXPECTED = frozen([[_expected_outcome(high, low) for low in range(64)] for high in range(64)], np.int8)
-"""(64, 64) int8: the estimate for a section by the upper and the lower bound of its lead, both plus 32."""
+EXPECTED = readonly_array([[_expected_outcome(high, low) for low in range(64)] for high in range(64)], np.int8)
+"""(64, 64) int8: `_expected_outcome(high, low)` at index `[high, low]`."""
 
 
 class Boards(NamedTuple):
@@ -145,11 +151,11 @@ class Boards(NamedTuple):
     up_hi: Lanes
 
 
-class Lines(NamedTuple):
-    """Information on the stones of four states, stored by line.
+class LineMasks(NamedTuple):
+    """Flags or arrivals of the stones of four states.
 
-    The words hold either flags, in bit 8 of the rows for stones that slide right and left and in 9 bits for the columns
-    of stones that slide down and up; or the arrivals of the stones, as thirds in the form of `row_thirds` and
+    The stones that slide right and left are stored by row, the stones that slide down and up by column. The flag
+    of a row is its bit 8; the flags of the columns are bits 0 to 8. Arrivals are thirds in the form of `row_thirds` and
     `column_thirds`.
     """
 
@@ -161,24 +167,24 @@ class Lines(NamedTuple):
     up: Lanes
 
 
-class Bounds(NamedTuple):
-    """Bounds of four states. The first three are leads in fields like those of `LEADS`."""
+class SectionBounds(NamedTuple):
+    """Bounds of four states. `upper`, `lower` and `lead` have the form of `LEADS`: a lead per section, plus 32."""
 
     upper: Lanes
     lower: Lanes
     lead: Lanes
     """The lead with the sure stones alone."""
-    free0: Lanes
-    free1: Lanes
+    unsure0: Lanes
+    unsure1: Lanes
     """The number of stones of each seat that are not sure."""
 
 
-@jit(counted=False)
+@jit(refcount=False)
 def reduce(states: States, row: int, owned: States, landed: States) -> Lanes:
     """Reduce the states in rows `row` to `row + 3` in place, see the module docstring; return their verdicts.
 
-    Some of the rows may hold old states. The possible landings are written to `landed`, (4, 8) int64, as the boards of
-    each state.
+    A caller with fewer states leaves old states in the other rows. `owned` describes the stones of seat 0, see
+    `OWN_SLOTS`. The possible landings of each state are written to a row of `landed`, (4, 8) int64, as eight boards.
 
     The bounds are computed before the isolated stones are found. This loses nothing, because an isolated stone is sure
     or can only land in decided sections. The bounds alone decide many states, and the more sections are decided, the
@@ -193,7 +199,7 @@ def reduce(states: States, row: int, owned: States, landed: States) -> Lanes:
     arrivals = _find_arrivals(landings)
     several, blockable = _in_several(arrivals), _find_blockable(runs, landings)
     bounds = _bound_leads(arrivals, several, blockable, stones, leads, owned)
-    verdicts, agreed, lead = _decide_sections(bounds, decided, pick(_FEET, open_))
+    verdicts, agreed, lead = _decide_sections(bounds, decided, gather(_LOW_BITS, open_))
     open_ = open_ & ~_sections_at(agreed)
     leads = (leads & ~(127 * agreed)) | (32 * agreed)
     store(states, row, STONES, stones, leads, tempi, mover)
@@ -201,10 +207,10 @@ def reduce(states: States, row: int, owned: States, landed: States) -> Lanes:
     isolated = _find_isolated(runs, landings, several, blockable, open_)
     store(landed, 0, 0, landings.right_lo, landings.right_hi, landings.left_lo, landings.left_hi)
     store(landed, 0, 4, landings.down_lo, landings.down_hi, landings.up_lo, landings.up_hi)
-    for place in range(LANES):
+    for place in range(NUM_LANES):
         if lane(verdicts, place) == UNDECIDED:
-            _take_out(states, row + place, landed, place, owned, lane(isolated, place))
-            _settle_turn(states, row + place, owned)
+            _remove_isolated(states, row + place, landed, place, owned, lane(isolated, place))
+            _normalize_turn(states, row + place, owned)
     return verdicts
 
 
@@ -233,14 +239,14 @@ def _find_landings(runs: Boards) -> Boards:
         up_lo, up_hi = end_up_lo | moved_lo, end_up_hi | moved_hi
         before_lo, before_hi = column_lo, column_hi
         column_lo, column_hi = down_lo | up_lo, down_hi | up_hi
-        if not any_set((column_lo ^ before_lo) | (column_hi ^ before_hi)):
+        if not any_nonzero((column_lo ^ before_lo) | (column_hi ^ before_hi)):
             return Boards(right_lo, right_hi, left_lo, left_hi, down_lo, down_hi, up_lo, up_hi)
 
 
 @jit(inline=True)
-def _find_arrivals(landings: Boards) -> Lines:
+def _find_arrivals(landings: Boards) -> LineMasks:
     """Return the arrivals of all stones, as thirds of lines."""
-    return Lines(
+    return LineMasks(
         row_thirds(landings.right_lo),
         row_thirds(landings.right_hi),
         row_thirds(landings.left_lo),
@@ -251,9 +257,9 @@ def _find_arrivals(landings: Boards) -> Lines:
 
 
 @jit(inline=True)
-def _in_several(arrivals: Lines) -> Lines:
+def _in_several(arrivals: LineMasks) -> LineMasks:
     """Flag the stones with arrivals in several sections."""
-    return Lines(
+    return LineMasks(
         several_in_row(arrivals.right_lo),
         several_in_row(arrivals.right_hi),
         several_in_row(arrivals.left_lo),
@@ -264,11 +270,11 @@ def _in_several(arrivals: Lines) -> Lines:
 
 
 @jit(inline=True)
-def _find_blockable(runs: Boards, landings: Boards) -> Lines:
+def _find_blockable(runs: Boards, landings: Boards) -> LineMasks:
     """Flag the stones that can be blocked: another stone can land on the first square of their run."""
     row_lo, row_hi = landings.right_lo | landings.left_lo, landings.right_hi | landings.left_hi
     column_lo, column_hi = landings.down_lo | landings.up_lo, landings.down_hi | landings.up_hi
-    return Lines(
+    return LineMasks(
         (runs.right_lo & COL0 & (column_lo | landings.left_lo)) << 8,
         (runs.right_hi & COL0 & (column_hi | landings.left_hi)) << 8,
         runs.left_lo & COL8 & (column_lo | landings.right_lo),
@@ -280,37 +286,40 @@ def _find_blockable(runs: Boards, landings: Boards) -> Lines:
 
 @jit(inline=True)
 def _bound_leads(
-    arrivals: Lines, several: Lines, blockable: Lines, stones: Lanes, leads: Lanes, owned: States
-) -> Bounds:
-    """Bound the lead in every section by all arrivals of each seat and by those of the sure stones."""
-    most, most_own = _count_all(arrivals), _count_own(arrivals, owned)
+    arrivals: LineMasks, several: LineMasks, blockable: LineMasks, stones: Lanes, leads: Lanes, owned: States
+) -> SectionBounds:
+    """Bound the lead in every section.
+
+    A bound counts all arrivals of one seat, but only the arrivals of the sure stones of its opponent.
+    """
+    max_all, max_seat0 = _count_all(arrivals), _count_seat0(arrivals, owned)
     down, up = several.down | blockable.down, several.up | blockable.up
-    arrivals = Lines(
-        arrivals.right_lo & ~whole_rows(several.right_lo | blockable.right_lo),
-        arrivals.right_hi & ~whole_rows(several.right_hi | blockable.right_hi),
-        arrivals.left_lo & ~whole_rows(several.left_lo | blockable.left_lo),
-        arrivals.left_hi & ~whole_rows(several.left_hi | blockable.left_hi),
+    arrivals = LineMasks(
+        arrivals.right_lo & ~fill_rows(several.right_lo | blockable.right_lo),
+        arrivals.right_hi & ~fill_rows(several.right_hi | blockable.right_hi),
+        arrivals.left_lo & ~fill_rows(several.left_lo | blockable.left_lo),
+        arrivals.left_hi & ~fill_rows(several.left_hi | blockable.left_hi),
         arrivals.down & ~(down | (down << 21) | (down << 42)),
         arrivals.up & ~(up | (up << 21) | (up << 42)),
     )
-    sure, sure_own = _count_all(arrivals), _count_own(arrivals, owned)
-    slots, leads = owned[OWN_SLOTS], leads + sure_own
-    free0 = count_ones(stones & slots) - _sum_of_fields(sure_own)
-    free1 = count_ones(stones & ~slots) - _sum_of_fields(sure - sure_own)
-    return Bounds(leads + most_own - sure, leads + most_own - most, leads + sure_own - sure, free0, free1)
+    sure, sure_seat0 = _count_all(arrivals), _count_seat0(arrivals, owned)
+    slots, leads = owned[OWN_SLOTS], leads + sure_seat0
+    free0 = count_ones(stones & slots) - _sum_fields(sure_seat0)
+    free1 = count_ones(stones & ~slots) - _sum_fields(sure - sure_seat0)
+    return SectionBounds(leads + max_seat0 - sure, leads + max_seat0 - max_all, leads + sure_seat0 - sure, free0, free1)
 
 
 @jit(inline=True)
-def _count_all(arrivals: Lines) -> Lanes:
-    """Count the stones with an arrival in each section."""
+def _count_all(arrivals: LineMasks) -> Lanes:
+    """Count, for each section, the stones with an arrival there."""
     return count_arrivals(
         arrivals.right_lo, arrivals.right_hi, arrivals.left_lo, arrivals.left_hi, arrivals.down, arrivals.up
     )
 
 
 @jit(inline=True)
-def _count_own(arrivals: Lines, owned: States) -> Lanes:
-    """Count the stones of seat 0 with an arrival in each section."""
+def _count_seat0(arrivals: LineMasks, owned: States) -> Lanes:
+    """Count, for each section, the stones of seat 0 with an arrival there."""
     return count_arrivals(
         arrivals.right_lo & owned[0], arrivals.right_hi & owned[1], arrivals.left_lo & owned[2],
         arrivals.left_hi & owned[3], arrivals.down & owned[OWN_DOWN], arrivals.up & owned[OWN_UP],
@@ -318,7 +327,7 @@ def _count_own(arrivals: Lines, owned: States) -> Lanes:
 
 
 @jit
-def _sum_of_fields(fields: Lanes) -> Lanes:
+def _sum_fields(fields: Lanes) -> Lanes:
     """Return the sum of the nine 7-bit fields; it must fit in 7 bits."""
     halves = (fields & _FOUR_FIELDS) + ((fields >> 28) & _FOUR_FIELDS)
     pairs = halves + (halves >> 14)
@@ -326,12 +335,12 @@ def _sum_of_fields(fields: Lanes) -> Lanes:
 
 
 @jit(inline=True)
-def _decide_sections(bounds: Bounds, decided: Lanes, open_: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+def _decide_sections(bounds: SectionBounds, decided: Lanes, open_: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     """Decide states and sections by the bounds of the leads.
 
-    All sections are compared at once. A mask has the lowest bit of a field set if the field's lead is above a number:
-    31 for tied or won, 32 for won. A step between two leads, from lost to tied or from tied to won, is a bit that
-    differs between their masks.
+    All sections are compared at once, by masks with one bit per section: the lowest bit of its field. In masks `tied`,
+    the bit is set if the field is above 31 (the section is tied or won), in masks `won` if it is above 32. A step, from
+    lost to tied or from tied to won, is a bit that differs between two masks `tied` or two masks `won`.
 
     Args:
         bounds: the bounds of the leads.
@@ -342,44 +351,48 @@ def _decide_sections(bounds: Bounds, decided: Lanes, open_: Lanes) -> tuple[Lane
         The verdicts; the lowest bits of the fields of sections that are newly decided, 0 in decided states; the lead of
         seat 0 in these sections.
     """
-    best_won, best_tied = open_ & _above(bounds.upper, 32), open_ & _above(bounds.upper, 31)
-    worst_won, worst_tied = open_ & _above(bounds.lower, 32), open_ & _above(bounds.lower, 31)
-    won, tied = open_ & _above(bounds.lead, 32), open_ & _above(bounds.lead, 31)
+    best_won, best_tied = open_ & _fields_above(bounds.upper, 32), open_ & _fields_above(bounds.upper, 31)
+    worst_won, worst_tied = open_ & _fields_above(bounds.lower, 32), open_ & _fields_above(bounds.lower, 31)
+    won, tied = open_ & _fields_above(bounds.lead, 32), open_ & _fields_above(bounds.lead, 31)
     total = decided + count_ones(won) + count_ones(tied) - count_ones(open_)
-    steps, near = (won ^ worst_won) | ((tied ^ worst_tied) << 1), 3 * _above(bounds.lead, 33)
-    first_wins = above_zero(total - _most_gain(count_ones(steps & ~near), count_ones(steps & near), bounds.free1))
-    steps, near = (best_won ^ won) | ((best_tied ^ tied) << 1), 3 * _above(bounds.lead, 30)
-    may_win = above_zero(total + _most_gain(count_ones(steps & near), count_ones(steps & ~near), bounds.free0))
+    steps, near = (won ^ worst_won) | ((tied ^ worst_tied) << 1), 3 * _fields_above(bounds.lead, 33)
+    first_wins = positive_mask(total - _max_gain(count_ones(steps & ~near), count_ones(steps & near), bounds.unsure1))
+    steps, near = (best_won ^ won) | ((best_tied ^ tied) << 1), 3 * _fields_above(bounds.lead, 30)
+    may_win = positive_mask(total + _max_gain(count_ones(steps & near), count_ones(steps & ~near), bounds.unsure0))
     undecided = may_win & ~first_wins
     agreed = undecided & open_ & ~((best_won ^ worst_won) | (best_tied ^ worst_tied))
     lead = count_ones(agreed & won) + count_ones(agreed & tied) - count_ones(agreed)
-    return (first_wins & FIRST_WINS) | (~first_wins & ~may_win), agreed, lead
+    return (first_wins & SEAT0_WINS) | (~first_wins & ~may_win), agreed, lead
 
 
 @jit
-def _above(fields: Lanes, bound: int) -> Lanes:
+def _fields_above(fields: Lanes, bound: int) -> Lanes:
     """Return the lowest bits of the fields above a bound near 32; all fields must be between 0 and 64."""
     return ((fields + (63 - bound) * _ONES) >> 6) & _ONES
 
 
 @jit
-def _most_gain(near: Lanes, far: Lanes, stones: Lanes) -> Lanes:
-    """Bound the number of steps of `stones` stones: a `near` step takes one stone, two `far` steps take three."""
+def _max_gain(near: Lanes, far: Lanes, stones: Lanes) -> Lanes:
+    """Return the maximum number of steps that `stones` unsure stones can make.
+
+    `near` and `far` are numbers of possible steps. A near step takes one stone; two far steps take three stones
+    together. See *Total bounds* in the module docstring.
+    """
     left = stones - near
-    return smaller(near, stones) + smaller(far, ((left & above_zero(left)) * 171) >> 8)  # two thirds, up to 127
+    return minimum(near, stones) + minimum(far, ((left & positive_mask(left)) * 171) >> 8)  # two thirds, up to 127
 
 
 @jit
-def _sections_at(feet: Lanes) -> Lanes:
+def _sections_at(low_bits: Lanes) -> Lanes:
     """Gather the lowest bits of the nine fields into 9 bits."""
-    threes = (feet | (feet >> 6) | (feet >> 12)) & (7 * THIRDS)
+    threes = (low_bits | (low_bits >> 6) | (low_bits >> 12)) & (7 * THIRDS)
     return (threes | (threes >> 18) | (threes >> 36)) & 511
 
 
 @jit(inline=True)
-def _find_isolated(runs: Boards, landings: Boards, several: Lines, blockable: Lines, open_: Lanes) -> Lanes:
-    """Return the slots of the isolated stones."""
-    open_lo, open_hi = pick(SECTION_LO, open_), pick(SECTION_HI, open_)
+def _find_isolated(runs: Boards, landings: Boards, several: LineMasks, blockable: LineMasks, open_: Lanes) -> Lanes:
+    """Return the slots of the isolated stones (see the module docstring), as bits."""
+    open_lo, open_hi = gather(SECTION_LO, open_), gather(SECTION_HI, open_)
     right_lo = ((runs.right_lo & COL0) << 8) & ~blockable.right_lo
     right_hi = ((runs.right_hi & COL0) << 8) & ~blockable.right_hi
     left_lo, left_hi = runs.left_lo & COL8 & ~blockable.left_lo, runs.left_hi & COL8 & ~blockable.left_hi
@@ -390,27 +403,29 @@ def _find_isolated(runs: Boards, landings: Boards, several: Lines, blockable: Li
     left_hi = left_hi & ~(several.left_hi & any_in_row(landings.left_hi & open_hi))
     down = down & ~(several.down & any_in_column(landings.down_lo & open_lo, landings.down_hi & open_hi))
     up = up & ~(several.up & any_in_column(landings.up_lo & open_lo, landings.up_hi & open_hi))
-    while any_set(right_lo | right_hi | left_lo | left_hi | down | up):
-        bad = _find_harmful(runs, landings, Lines(right_lo, right_hi, left_lo, left_hi, down, up))
+    while any_nonzero(right_lo | right_hi | left_lo | left_hi | down | up):
+        bad = _find_interfering(runs, landings, LineMasks(right_lo, right_hi, left_lo, left_hi, down, up))
         right_lo, right_hi, left_lo = right_lo ^ bad.right_lo, right_hi ^ bad.right_hi, left_lo ^ bad.left_lo
         left_hi, down, up = left_hi ^ bad.left_hi, down ^ bad.down, up ^ bad.up
-        if not any_set(bad.right_lo | bad.right_hi | bad.left_lo | bad.left_hi | bad.down | bad.up):
+        if not any_nonzero(bad.right_lo | bad.right_hi | bad.left_lo | bad.left_hi | bad.down | bad.up):
             break
-    rows = pick(LINE_SLOTS[0], nine_rows(right_lo, right_hi)) | pick(LINE_SLOTS[1], nine_rows(left_lo, left_hi))
-    return rows | pick(LINE_SLOTS[2], down) | pick(LINE_SLOTS[3], up)
+    rows = gather(SLOT_BITS_OF_LINES[0], gather_row_flags(right_lo, right_hi)) | gather(
+        SLOT_BITS_OF_LINES[1], gather_row_flags(left_lo, left_hi)
+    )
+    return rows | gather(SLOT_BITS_OF_LINES[2], down) | gather(SLOT_BITS_OF_LINES[3], up)
 
 
 @jit(inline=True)
-def _find_harmful(runs: Boards, landings: Boards, flags: Lines) -> Lines:
+def _find_interfering(runs: Boards, landings: Boards, flags: LineMasks) -> LineMasks:
     """Return the flagged stones that can land in the run of a stone that is not flagged."""
-    right_lo, right_hi = runs.right_lo & ~whole_rows(flags.right_lo), runs.right_hi & ~whole_rows(flags.right_hi)
-    left_lo, left_hi = runs.left_lo & ~whole_rows(flags.left_lo), runs.left_hi & ~whole_rows(flags.left_hi)
-    out_lo, out_hi = whole_columns(flags.down)
+    right_lo, right_hi = runs.right_lo & ~fill_rows(flags.right_lo), runs.right_hi & ~fill_rows(flags.right_hi)
+    left_lo, left_hi = runs.left_lo & ~fill_rows(flags.left_lo), runs.left_hi & ~fill_rows(flags.left_hi)
+    out_lo, out_hi = fill_columns(flags.down)
     down_lo, down_hi = runs.down_lo & ~out_lo, runs.down_hi & ~out_hi
-    out_lo, out_hi = whole_columns(flags.up)
+    out_lo, out_hi = fill_columns(flags.up)
     up_lo, up_hi = runs.up_lo & ~out_lo, runs.up_hi & ~out_hi
     row_lo, row_hi, column_lo, column_hi = right_lo | left_lo, right_hi | left_hi, down_lo | up_lo, down_hi | up_hi
-    return Lines(
+    return LineMasks(
         flags.right_lo & any_in_row(landings.right_lo & (column_lo | left_lo)),
         flags.right_hi & any_in_row(landings.right_hi & (column_hi | left_hi)),
         flags.left_lo & any_in_row(landings.left_lo & (column_lo | right_lo)),
@@ -420,14 +435,14 @@ def _find_harmful(runs: Boards, landings: Boards, flags: Lines) -> Lines:
     )
 
 
-@jit(counted=False)
-def _take_out(states: States, row: int, landings: States, place: int, owned: States, isolated: int) -> None:
+@jit(refcount=False)
+def _remove_isolated(states: States, row: int, landings: States, place: int, owned: States, isolated: int) -> None:
     """Count the isolated stones in their sections, remove them and add their tempi."""
     while isolated:
-        slot = lowest(isolated)
+        slot = lowest_bit(isolated)
         board, line_lo, line_hi = DIRECTION[slot], SLOT_BOARD[slot, 0], SLOT_BOARD[slot, 1]
         lo, hi = landings[place, board] & line_lo, landings[place, board + 1] & line_hi
-        section = SECTION_OF[lowest(lo) if lo else 54 + lowest(hi)]
+        section = SECTION_OF[lowest_bit(lo) if lo else 54 + lowest_bit(hi)]
         sign = 2 * ((owned[OWN_SLOTS] >> slot) & 1) - 1
         states[row, LEADS] += (sign * ((states[row, OPEN] >> section) & 1)) << (7 * section)
         states[row, TEMPI] += sign
@@ -437,20 +452,20 @@ def _take_out(states: States, row: int, landings: States, place: int, owned: Sta
         isolated &= isolated - 1
 
 
-@jit(counted=False)
+@jit(refcount=False)
 def estimate_lead(states: States, row: int) -> int:
-    """Return the static estimate of seat 0's final lead in sections minus the margin, multiplied by `UNIT`."""
-    estimate, bits = UNIT * states[row, DECIDED], states[row, OPEN]
+    """Return the static estimate of seat 0's final lead in sections minus the margin, multiplied by `ESTIMATE_UNIT`."""
+    estimate, bits = ESTIMATE_UNIT * states[row, DECIDED], states[row, OPEN]
     while bits:
-        shift = 7 * lowest(bits)
+        shift = 7 * lowest_bit(bits)
         estimate += EXPECTED[(states[row, UPPER] >> shift) & 63, (states[row, LOWER] >> shift) & 63]
         bits &= bits - 1
     return estimate
 
 
 @jit(inline=True)
-def _settle_turn(states: States, row: int, owned: States) -> None:
-    """Clip the tempi and give the turn to the seat that can move."""
+def _normalize_turn(states: States, row: int, owned: States) -> None:
+    """Clip the tempi; if only one seat can still slide, drop the tempi and give the turn to that seat."""
     stones = states[row, STONES]
     first = popcount(stones & owned[OWN_SLOTS])
     second = popcount(stones) - first

@@ -17,25 +17,33 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, Agent, GameRandom, as_positions, check_threads, game_streams
-from ninetka_agents.ninetka.solver.proof import LEAST_BUCKETS, WAYS, Memory, Table, find_winner, make_memory, make_table
+from ninetka_agents.agent import Actions, Agent, PerGameGenerator, as_unfinished_states, check_threads, game_streams
+from ninetka_agents.ninetka.solver.proof import (
+    MIN_BUCKETS,
+    WAYS,
+    TranspositionTable,
+    Workspace,
+    find_winner,
+    make_table,
+    make_workspace,
+)
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.uct import EXPLORATION
-from ninetka_env.core.batch import as_records
+from ninetka_env.core.batch import as_states
 from ninetka_env.core.game import check_game
-from ninetka_env.core.jit import jit, lowest
+from ninetka_env.core.jit import jit, lowest_bit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.threads import Control, claim, run_shared
-from ninetka_env.core.verbs import Record, Records
+from ninetka_env.core.verbs import State, StateArray
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, NUM_SECTIONS, PASS, SLOT_SQUARE
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, must_pass, play_bit
+from ninetka_env.games.ninetka.rules import MOVEMENT, STATE_DTYPE, must_pass, play_bit
 
 WON, UNKNOWN, LOST = 1, 0, -1
 """Values of moves for the seat that plays them."""
 ENTRY_BYTES = 16
-SLICE = 20_000
+NODES_PER_SLICE = 20_000
 """Nodes between two checks of the time."""
 
 
@@ -49,7 +57,7 @@ class Budget:
     """Maximum time in seconds; it may be exceeded by a few hundredths of a second."""
     memory_mb: int = 512
     """Maximum memory in MiB. Memory is allocated as the search needs it."""
-    stopped: Callable[[], bool] = lambda: False
+    should_stop: Callable[[], bool] = lambda: False
     """Called every few hundredths of a second; if it returns True, the search ends as if the budget had run out."""
 
 
@@ -61,7 +69,7 @@ class Solution(NamedTuple):
     moves: npt.NDArray[np.int8]
     """(122,) int8: the value of each action for the seat to move: `WON` 1, `LOST` -1, `UNKNOWN` 0; 0 if illegal."""
     margin: int | None
-    """Sections of seat 0 minus those of seat 1 if both seats maximise their lead; None if unknown or not requested."""
+    """Seat 0's sections minus seat 1's sections if both seats maximise their lead; None if unknown or not requested."""
     nodes: int
     """Nodes visited."""
     seconds: float
@@ -77,23 +85,26 @@ class _Search:
 
     def __init__(self, budget: Budget) -> None:
         self.nodes, self.start, self.budget = 0, time.perf_counter(), budget
-        self.most = _table_entries(budget.memory_mb)
-        self.memory, self.table, self.stored = make_memory(), make_table(), 0
+        self.max_entries = _table_entries(budget.memory_mb)
+        self.workspace, self.table, self.stored = make_workspace(), make_table(), 0
 
     def winner(self, game: Game, margin: int = 0) -> int:
-        """Return the seat that wins `game`, or `UNFINISHED` if the budget runs out; see `proof.find_winner`."""
+        """Return the seat that wins `game`, or `UNFINISHED` if the budget runs out.
+
+        Seat 0 wins if it leads by more than `margin` sections.
+        """
         winner = UNFINISHED
         while winner < 0 and self.nodes < self.budget.nodes and not self.is_spent():
-            limit = min(SLICE, self.budget.nodes - self.nodes)
-            winner, nodes, self.stored, self.table = _find_first(
-                game.records, margin, self.memory, self.table, self.stored, self.most, limit
+            limit = min(NODES_PER_SLICE, self.budget.nodes - self.nodes)
+            winner, nodes, self.stored, self.table = _find_winner_of_first(
+                game.records, margin, self.workspace, self.table, self.stored, self.max_entries, limit
             )
             self.nodes += nodes
         return int(winner)
 
     def is_spent(self) -> bool:
         """Return whether the time is up or the caller requested a stop."""
-        return self.seconds() >= self.budget.seconds or self.budget.stopped()
+        return self.seconds() >= self.budget.seconds or self.budget.should_stop()
 
     def seconds(self) -> float:
         """Return the wall-clock time since the search started."""
@@ -139,17 +150,17 @@ def _margin(search: _Search, game: Game, winner: int) -> int | None:
     """Return the margin: start at the winner's smallest lead, 1 or 0, and raise it until the winner cannot reach it."""
     lead = 1 if winner == 0 else 0
     while abs(lead) < NUM_SECTIONS:
-        beyond = search.winner(game, lead if winner == 0 else lead - 1)
-        if beyond < 0:
+        winner_beyond = search.winner(game, lead if winner == 0 else lead - 1)
+        if winner_beyond < 0:
             return None
-        if beyond != winner:
+        if winner_beyond != winner:
             break
         lead += 1 if winner == 0 else -1
     return lead
 
 
-def solvable(games: Records) -> npt.NDArray[np.bool_]:
-    """Return (N,) bool: which games the solver can solve, those of two players in their movement phase."""
+def solvable(games: StateArray) -> npt.NDArray[np.bool_]:
+    """Return (N,) bool: whether the solver can solve each game: two players, in the movement phase."""
     return np.asarray((games["num_players"] == 2) & (games["phase"] == MOVEMENT))
 
 
@@ -176,31 +187,34 @@ def _check_budget(budget: Budget) -> Budget:
 
 
 def _table_entries(memory_mb: int) -> int:
-    """Return the largest power of two of table entries that fits into memory together with a table of a quarter."""
-    entries = WAYS * LEAST_BUCKETS
+    """Return the largest power of two such that a table with this number of entries fits into memory.
+
+    While a table grows, the previous table, a quarter as large, needs memory, too.
+    """
+    entries = WAYS * MIN_BUCKETS
     while 2 * entries * ENTRY_BYTES * 5 // 4 <= memory_mb << 20:
         entries *= 2
     return entries
 
 
 def solve_batch(
-    games: Records,
+    games: StateArray,
     nodes: int = 100_000,
     threads: int = 0,
     *,
     moves: bool = True,
     memory_mb: int = 64,
-    families: npt.NDArray[np.integer] | None = None,
+    groups: npt.NDArray[np.integer] | None = None,
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
     """Solve many positions on several threads. Results do not depend on the number of threads.
 
     Args:
-        games: (N,) states of two-player games; the result is unknown for those before their movement phase.
+        games: (N,) states of two-player games. Before the movement phase, the result is unknown.
         nodes: maximum number of nodes to visit per position, including its moves.
         threads: maximum number of threads; 0 for one per core.
         moves: also find the value of every legal move.
         memory_mb: maximum memory for each thread's search, in MiB.
-        families: (N,) integers. Positions with the same integer share a table and are solved in the order given. This
+        groups: (N,) integers. Positions with the same integer share a table and are solved in the order given. This
             is fast if late positions of a game come before earlier ones. None: every position has its own table.
 
     Returns:
@@ -209,35 +223,37 @@ def solve_batch(
     Raises:
         ValueError: if a game has more than two players, or an option is out of range.
     """
-    games = as_records(games)
-    if games.dtype != GAME or (games["num_players"] != 2).any():
+    games = as_states(games)
+    if games.dtype != STATE_DTYPE or (games["num_players"] != 2).any():
         raise ValueError("the solver plays two-player games of 9tka")
-    if families is not None and np.shape(families) != (len(games),):
-        raise ValueError(f"families: expected shape ({len(games)},), got {np.shape(families)}")
+    if groups is not None and np.shape(groups) != (len(games),):
+        raise ValueError(f"groups: expected shape ({len(games)},), got {np.shape(groups)}")
     check_count("nodes", nodes)
     check_count("memory_mb", memory_mb)
     wanted = ALL_MOVES if moves else ONLY_WINNER
-    return _solve_many(games, nodes, check_threads(threads), wanted, memory_mb, families)
+    return _solve_many(games, nodes, check_threads(threads), wanted, memory_mb, groups)
 
 
-ONLY_WINNER, A_WINNING_MOVE, ALL_MOVES = 0, 1, 2
+ONLY_WINNER, A_WINNING_MOVE, ALL_MOVES = 0, 1, 2  # values of `wanted`: what `_solve_one` finds
 
 
 def _solve_many(
-    games: Records,
+    games: StateArray,
     nodes: int,
     threads: int,
     wanted: int,
     memory_mb: int = 64,
-    families: npt.NDArray[np.integer] | None = None,
+    groups: npt.NDArray[np.integer] | None = None,
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
     winners, values = np.full(len(games), UNFINISHED, np.int8), np.zeros((len(games), NUM_ACTIONS), np.int8)
-    families = np.arange(len(games)) if families is None else families
-    order = np.argsort(families, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(families[order])) + 1, len(games))
+    groups = np.arange(len(games)) if groups is None else groups
+    order = np.argsort(groups, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(groups[order])) + 1, len(games))
     threads = min(threads, max(1, len(ends)))
-    most = _table_entries(memory_mb)
-    run_shared(_solve_all, threads, np.ascontiguousarray(games), order, ends, nodes, most, wanted, winners, values)
+    max_entries = _table_entries(memory_mb)
+    run_shared(
+        _solve_all, threads, np.ascontiguousarray(games), order, ends, nodes, max_entries, wanted, winners, values
+    )
     return winners, values
 
 
@@ -248,43 +264,49 @@ def value_for(winner: int, seat: int) -> int:
 
 
 @jit
-def _find_first(
-    games: Records, margin: int, memory: Memory, table: Table, stored: int, most: int, limit: int
-) -> tuple[int, int, int, Table]:
-    return find_winner(games[0], margin, memory, table, stored, most, limit)
+def _find_winner_of_first(
+    games: StateArray,
+    margin: int,
+    workspace: Workspace,
+    table: TranspositionTable,
+    stored: int,
+    max_entries: int,
+    max_nodes: int,
+) -> tuple[int, int, int, TranspositionTable]:
+    return find_winner(games[0], margin, workspace, table, stored, max_entries, max_nodes)
 
 
 @jit
 def _solve_all(
     control: Control,
-    games: Records,
+    games: StateArray,
     order: npt.NDArray[np.int64],
     ends: npt.NDArray[np.int64],
-    limit: int,
-    most: int,
+    max_nodes: int,
+    max_entries: int,
     wanted: int,
     winners: npt.NDArray[np.int8],
     values: npt.NDArray[np.int8],
 ) -> None:
     """Solve the groups of positions that this thread claims: group k is `order[ends[k - 1]:ends[k]]`."""
-    memory, scratch, table = make_memory(), np.zeros(1, GAME), make_table()
+    workspace, scratch, table = make_workspace(), np.zeros(1, STATE_DTYPE), make_table()
     while True:
-        family, stop = claim(control, 0, len(ends), 1)
-        if family == stop:
+        group, stop = claim(control, 0, len(ends), 1)
+        if group == stop:
             return
-        table, stored = _emptied(table), 0
-        for place in range(ends[family - 1] if family else 0, ends[family]):
+        table, stored = _empty_table(table), 0
+        for place in range(ends[group - 1] if group else 0, ends[group]):
             index = order[place]
             if games[index].phase == MOVEMENT:
                 winners[index], stored, table = _solve_one(
-                    games[index], wanted, scratch, memory, table, stored, most, limit, values[index]
+                    games[index], wanted, scratch, workspace, table, stored, max_entries, max_nodes, values[index]
                 )
 
 
 @jit
-def _emptied(table: Table) -> Table:
+def _empty_table(table: TranspositionTable) -> TranspositionTable:
     """Return an empty table of the smallest size; clear and reuse `table` if it has that size."""
-    if len(table) != WAYS * LEAST_BUCKETS:
+    if len(table) != WAYS * MIN_BUCKETS:
         return make_table()
     for entry in range(len(table)):
         table[entry, 0] = table[entry, 1] = 0
@@ -293,17 +315,17 @@ def _emptied(table: Table) -> Table:
 
 @jit
 def _solve_one(
-    game: Record,
+    game: State,
     wanted: int,
-    scratch: Records,
-    memory: Memory,
-    table: Table,
+    scratch: StateArray,
+    workspace: Workspace,
+    table: TranspositionTable,
     stored: int,
-    most: int,
-    limit: int,
+    max_entries: int,
+    max_nodes: int,
     values: npt.NDArray[np.int8],
-) -> tuple[int, int, Table]:
-    """Find the winner and, as far as `wanted`, the values of moves, which are written to `values`.
+) -> tuple[int, int, TranspositionTable]:
+    """Find the winner and, as `wanted` requests, the values of moves, which are written to `values`.
 
     Returns:
         The winner or `UNFINISHED`; the number of table entries in use; the table.
@@ -316,8 +338,8 @@ def _solve_one(
             play_bit(scratch[0], slot)
         won_by, nodes = winner, 0
         if winner != 1 - mover:  # otherwise every move loses
-            won_by, nodes, stored, table = find_winner(scratch[0], 0, memory, table, stored, most, limit)
-            limit -= nodes
+            won_by, nodes, stored, table = find_winner(scratch[0], 0, workspace, table, stored, max_entries, max_nodes)
+            max_nodes -= nodes
         value = value_for(won_by, mover)
         if slot >= 0:
             values[SLOT_SQUARE[slot]] = value
@@ -325,7 +347,7 @@ def _solve_one(
             winner = won_by
         if bits == 0 or wanted == ONLY_WINNER or (wanted == A_WINNING_MOVE and slot >= 0 and value == WON):
             break
-        slot = lowest(bits)
+        slot = lowest_bit(bits)
         bits &= bits - 1
     if must_pass(game) and wanted != ONLY_WINNER:
         values[PASS] = value_for(winner, mover)
@@ -335,7 +357,7 @@ def _solve_one(
 class SolverAgent(Agent):
     """Plays a winning move if the solver finds one within its budget, and the move of UCT otherwise.
 
-    So it plays perfectly once the two-player movement phase is solved. In lost positions UCT's move makes the win more
+    It plays perfectly from the first position that the solver solves. In lost positions, UCT's move makes the win more
     difficult for the opponent.
     """
 
@@ -358,9 +380,9 @@ class SolverAgent(Agent):
         self._threads = check_threads(threads)
         self._mcts = MctsAgent(simulations, exploration, threads)
 
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+    def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
-        games = as_positions(games, Game.name)
+        games = as_unfinished_states(games, Game.name)
         streams, actions = game_streams(games, rng), np.full(len(games), -1, np.int64)
         known = np.flatnonzero(solvable(games))
         _, values = _solve_many(games[known], self._nodes, self._threads, A_WINNING_MOVE)
@@ -368,5 +390,5 @@ class SolverAgent(Agent):
         actions[known] = np.where(winning.any(axis=1), winning.argmax(axis=1), -1)
         rest = np.flatnonzero(actions < 0)
         if len(rest):
-            actions[rest] = self._mcts.act(games[rest], GameRandom(streams[rest]))
+            actions[rest] = self._mcts.act(games[rest], PerGameGenerator(streams[rest]))
         return actions

@@ -2,7 +2,9 @@
 
 A state does not contain settled stones. It describes a stone on the edge by its *free run*: the empty squares that the
 stone would slide over. Four bit boards hold the runs of the stones that come from the left, right, top and bottom. A
-slide applies one mask to each board. `ninetka_agents.ninetka.solver.reduction` makes states smaller.
+slide applies one mask to each board. Next, read `ninetka_agents.ninetka.solver.reduction`.
+
+The *margin* is an argument of a search: seat 0 wins if it leads by more sections than the margin.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from ninetka_agents.ninetka.solver.bitboard import (
     UP,
     highest,
 )
-from ninetka_env.core.jit import jit, lowest
-from ninetka_env.core.verbs import Record
+from ninetka_env.core.jit import jit, lowest_bit
+from ninetka_env.core.verbs import State
 from ninetka_env.games.ninetka.geometry import NUM_SECTIONS, SIZE, SLOT_SQUARE
 from ninetka_env.games.ninetka.rules import landing_square
 
@@ -35,19 +37,22 @@ STONES, LEADS, TEMPI, MOVER, DECIDED, OPEN, UPPER, LOWER = 8, 9, 10, 11, 12, 13,
 """The other words of a state:
 
 - `STONES`: the slots of the movable stones, as bits;
-- `LEADS`: per section, in 7 bits, 32 plus the lead of seat 0 in stones; 32 in decided sections;
-- `TEMPI`: the difference of the tempi, positive for seat 0;
+- `LEADS`: a field of 7 bits per section: 32 plus the lead of seat 0 in stones; 32 in decided sections;
+- `TEMPI`: the tempi of seat 0 minus the tempi of seat 1 (see `reduction`);
 - `MOVER`: the seat to move;
-- `DECIDED`: the lead of seat 0 in decided sections, minus the margin;
+- `DECIDED`: decided sections of seat 0 minus decided sections of seat 1, minus the margin;
 - `OPEN`: the undecided sections, as bits;
 - `UPPER`, `LOWER`: bounds of the leads in undecided sections, in fields like those of `LEADS`.
 """
 NUM_WORDS = 16
 
 OWN_DOWN, OWN_UP, OWN_SLOTS = 4, 5, 6
-"""Words of `owned`, which describes seat 0's stones. Words 0 to 3: the rows of stones that slide right and left, as
-boards. `OWN_DOWN`, `OWN_UP`: the columns of stones that slide down and up, in the form of `column_thirds`.
-`OWN_SLOTS`: the slots of all stones, as bits."""
+"""Words of `owned`, an array that describes seat 0's stones:
+
+- 0 to 3: two boards of two words each: the rows with a stone that slides right, the rows with a stone that slides left;
+- `OWN_DOWN`, `OWN_UP`: the columns with a stone that slides down, or up, in the form of `column_thirds`;
+- `OWN_SLOTS`: the slots of all stones, as bits.
+"""
 NUM_OWNED = 7
 
 
@@ -58,7 +63,7 @@ def write_owned(seat0_slots: int, owned: States) -> None:
     owned[OWN_SLOTS] = seat0_slots
     bits = seat0_slots
     while bits:
-        slot = lowest(bits)
+        slot = lowest_bit(bits)
         board = DIRECTION[slot]
         if board < DOWN:
             owned[board] |= SLOT_BOARD[slot, 0]
@@ -69,14 +74,14 @@ def write_owned(seat0_slots: int, owned: States) -> None:
 
 
 @jit
-def read_state(game: Record, margin: int, states: States, row: int) -> None:
-    """Write a two-player movement phase into a row of `states`, without reducing it."""
+def write_state(game: State, margin: int, states: States, row: int) -> None:
+    """Write a two-player position of the movement phase to a row of `states`, without reducing it."""
     for word in range(8):
         states[row, word] = 0
     states[row, STONES] = game.movable[0] | game.movable[1]
     bits = states[row, STONES]
     while bits:
-        slot = lowest(bits)
+        slot = lowest_bit(bits)
         _write_run(game, slot, states, row)
         bits &= bits - 1
     leads = 0
@@ -90,7 +95,7 @@ def read_state(game: Record, margin: int, states: States, row: int) -> None:
 
 
 @jit
-def _write_run(game: Record, slot: int, states: States, row: int) -> None:
+def _write_run(game: State, slot: int, states: States, row: int) -> None:
     """Add the free run of a movable stone to the boards."""
     end = landing_square(game, slot)
     start = int(SLOT_SQUARE[slot])
@@ -109,7 +114,7 @@ def _write_run(game: Record, slot: int, states: States, row: int) -> None:
 
 @jit(inline=True)
 def slide(states: States, parent: int, child: int, slot: int) -> None:
-    """Write the state after a slide from `slot`, with the opponent to move and not reduced, into row `child`."""
+    """Write to row `child` the state after a slide from `slot`; the opponent is to move, the state is not reduced."""
     square = run_end(states, parent, slot)
     for word in range(8):
         states[child, word] = states[parent, word] & STAYS_FREE[square, word]
@@ -126,29 +131,29 @@ def slide(states: States, parent: int, child: int, slot: int) -> None:
     states[child, OPEN] = states[parent, OPEN]
 
 
-@jit(counted=False)
+@jit(refcount=False)
 def copy_state(states: States, source: int, target: int) -> None:
-    """Copy a state to another row."""
+    """Copy the state in row `source` to row `target`."""
     for word in range(NUM_WORDS):
         states[target, word] = states[source, word]
 
 
-@jit(counted=False)
+@jit(refcount=False)
 def spend_tempo(states: States, parent: int, child: int) -> None:
-    """Write the state after the mover spends a tempo into row `child`; the mover must have one."""
+    """Write to row `child` the state after the mover spends a tempo; the mover must have a tempo."""
     copy_state(states, parent, child)
     mover = states[parent, MOVER]
     states[child, TEMPI] -= 1 - 2 * mover
     states[child, MOVER] = 1 - mover
 
 
-@jit(counted=False)
+@jit(refcount=False)
 def run_end(states: States, row: int, slot: int) -> int:
     """Return the inner square, 0..80, on which the stone of `slot` would come to rest."""
     direction = DIRECTION[slot]
     lo, hi = states[row, direction] & SLOT_BOARD[slot, 0], states[row, direction + 1] & SLOT_BOARD[slot, 1]
     if direction in (LEFT, UP):
-        return lowest(lo) if lo else 54 + lowest(hi)
+        return lowest_bit(lo) if lo else 54 + lowest_bit(hi)
     if hi:
         return 54 + highest(hi)
     return highest(lo)

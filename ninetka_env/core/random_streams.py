@@ -1,0 +1,91 @@
+"""Random numbers for compiled code: one SplitMix64 stream per game, so that results do not depend on threads.
+
+Start reading at `make_streams` and `draw`.
+
+A stream is one uint64 in an array, and every draw advances it. SplitMix64 is from Steele, Lea and Flood, "Fast
+splittable pseudorandom number generators", OOPSLA 2014 (the finaliser's constants are David Stafford's mix 13).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.jit import jit, popcount, readonly_array
+from ninetka_env.core.options import short_repr
+
+Streams = npt.NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_A = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_B = np.uint64(0x94D049BB133111EB)
+
+
+def make_streams(seed: int | None, count: int = 1) -> Streams:
+    """Return `count` random streams, (count,) uint64; stream i equals `make_streams(seed + i)[0]`.
+
+    `seed=None` draws fresh entropy from the operating system.
+    """
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
+        raise ValueError(f"seed={short_repr(seed)}: expected an integer of at least 0, or None")
+    if seed is None:
+        return np.asarray(np.random.SeedSequence().generate_state(count, np.uint64), np.uint64)
+    words = [np.random.SeedSequence(int(seed) + i).generate_state(1, np.uint64)[0] for i in range(count)]
+    return np.array(words, np.uint64)
+
+
+@jit
+def draw(streams: Streams, index: int) -> np.uint64:
+    """Draw the next 64 random bits from stream `index`."""
+    streams[index] += _GOLDEN
+    word = streams[index]
+    word = (word ^ (word >> np.uint64(30))) * _MIX_A
+    word = (word ^ (word >> np.uint64(27))) * _MIX_B
+    return word ^ (word >> np.uint64(31))
+
+
+@jit
+def draw_each(streams: Streams, words: Streams) -> None:
+    """Fill `words`, (N,) uint64: word i is drawn from stream i."""
+    for index in range(len(words)):
+        words[index] = draw(streams, index)
+
+
+@jit
+def draw_many(streams: Streams, words: Streams) -> None:
+    """Fill `words`, (N,) uint64: all words are drawn from stream 0."""
+    for index in range(len(words)):
+        words[index] = draw(streams, 0)
+
+
+@jit
+def draw_below(streams: Streams, index: int, bound: int) -> int:
+    """Draw an int from 0..bound-1, uniform to within 2**-32 (Lemire's multiply and shift)."""
+    word = (draw(streams, index) >> np.uint64(32)) * np.uint64(bound)
+    return np.int64(word >> np.uint64(32))  # type: ignore[return-value]  # numba turns int64 with uint64 into float64
+
+
+@jit
+def draw_set_bit(streams: Streams, index: int, bits: int) -> int:
+    """Draw the index of a set bit of `bits`, uniformly; `bits` must not be 0."""
+    return nth_set_bit(bits, draw_below(streams, index, popcount(bits)))
+
+
+_NTH_SET_BIT = readonly_array([([i for i in range(9) if bits >> i & 1] + [0] * 9)[:9] for bits in range(512)], np.int8)
+"""(512, 9) int8: the indices of the set bits of each 9-bit number, ascending, padded with 0."""
+
+
+@jit
+def nth_set_bit(bits: int, n: int) -> int:
+    """Return the index of set bit number `n`, counted from 0, of a number with up to 63 bits.
+
+    The code is branch-free, because random data would defeat branch prediction.
+    """
+    place = 0
+    for width in (36, 18, 9):
+        below = popcount(bits & ((1 << width) - 1))
+        above = int(n >= below)
+        n -= above * below
+        bits >>= above * width
+        place += above * width
+    return place + int(_NTH_SET_BIT[bits & 511, n])

@@ -1,0 +1,345 @@
+"""Common code of `match_commands.py`: prepare a match, play it with a progress display, report its figures.
+
+Start reading at `prepare`, `play` and `report`. The match itself is in `ninetka_train.judging.arena`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import typer
+
+from ninetka_train.exit_handling import StoppedBySignal, error_text, fail, is_out_of_memory
+
+if TYPE_CHECKING:  # slow modules are imported inside functions, so that --help is fast
+    from ninetka_train.judging.arena import LatestResults, Match, PlayBatches
+    from ninetka_train.judging.evaluate import Evaluation
+    from ninetka_train.judging.gate import Gate
+    from ninetka_train.judging.results import MatchSettings, Results
+    from ninetka_train.judging.saved_games import GameSaver
+
+MIN_PROGRESS_INTERVAL_S, MAX_PROGRESS_INTERVAL_S = 1, 60
+"""Minimum and maximum seconds between two progress lines, if stderr is not a terminal. Within these limits, a line is
+printed after each tenth of the games."""
+
+
+class PreparedMatch(NamedTuple):
+    """A match that has been checked and can be played."""
+
+    match: Match
+    saved: GameSaver | None
+    """Saves the games; None if they are not saved."""
+
+
+@dataclass
+class MatchOutcome:
+    """The results of a match, the errors, and the exit status."""
+
+    results: Results
+    problems: list[Exception] = field(default_factory=list)
+    """Errors of writing files, or of the agent that failed."""
+    status: int | None = None
+    """Exit status if the match was stopped; otherwise None."""
+
+
+def prepare(
+    specs: Sequence[str],
+    files: Mapping[str, Path | None],
+    check: Callable[[MatchSettings], None],
+    resume: bool,
+    **options: Any,
+) -> PreparedMatch:
+    """Check all settings and files, create the agents, and print notes about the settings; on an error, exit.
+
+    Args:
+        specs: specs of the agents.
+        files: files that will be written: maps each option to its path, or to None if it is not given.
+        check: called with the settings; raises `ValueError` if they do not suit the command.
+        resume: continue the match whose games are in the file of `--save-games`.
+        options: options of `ninetka_train.judging.arena.make_match`.
+    """
+    from ninetka_train.judging.arena import make_match
+    from ninetka_train.judging.saved_games import GameSaver, read_earlier_games
+
+    target = files.get("--save-games")
+
+    def check_all(settings: MatchSettings) -> None:
+        check(settings)
+        if resume and target is None:
+            raise ValueError("--resume continues with the games of --save-games: give both")
+        check_files(files, settings)
+
+    try:
+        match = make_match(specs, check=check_all, **options)
+        earlier = read_earlier_games(target, match.settings) if resume and target else {}
+    except (ValueError, OSError, ImportError, RuntimeError, MemoryError, OverflowError) as error:
+        fail(error)
+    if earlier:
+        typer.echo(f"note: {len(earlier)} games of {target} are not played again", err=True)
+    _print_notes(match.settings, options["opening_plies"])
+    return PreparedMatch(match, GameSaver(target, earlier) if target else None)
+
+
+def check_files(files: Mapping[str, Path | None], settings: MatchSettings, inputs: Sequence[Path] = ()) -> None:
+    """Raise `OSError` or `ValueError` if a file cannot be written, is named twice, or is an input file."""
+    from ninetka_env.api.record_files import check_format
+    from ninetka_env.core.files import check_writable
+
+    named = {option: path for option, path in files.items() if path}
+    if len(named) > len({path.resolve() for path in named.values()}):
+        raise ValueError(f"{' and '.join(named)} name the same file, {next(iter(named.values()))}")
+    for option, path in named.items():
+        if path.resolve() in [one.resolve() for one in inputs]:
+            raise ValueError(f"{option} {path}: the games are read from this file: name another one")
+        check_writable(path)
+    if target := files.get("--save-games"):
+        check_format(target, settings.variant)
+
+
+def _print_notes(settings: MatchSettings, opening_plies: int | None) -> None:
+    """Print notes about default openings and about games that were rounded up."""
+    if opening_plies is None and settings.opening_plies:
+        typer.echo(
+            f"note: networks repeat their openings, so each rotation starts with {settings.opening_plies} random plies "
+            "(--opening-plies 0 for none)",
+            err=True,
+        )
+    schedule = settings.make_schedule()
+    games = schedule.games_per_lineup
+    if games != settings.num_games:
+        whole = f"{games // schedule.rotation} rotations of {schedule.rotation} seatings"
+        typer.echo(f"note: {settings.num_games} games per lineup are rounded up to {games}, {whole}", err=True)
+
+
+def play(prepared: PreparedMatch, *, gate: Gate | None = None, elsewhere: PlayBatches | None = None) -> MatchOutcome:
+    """Play a match and return its outcome, with only the finished rotations if it is stopped or an agent fails.
+
+    Args:
+        prepared: the match, and the callback that saves its games.
+        gate: ends the match at a verdict.
+        elsewhere: plays the batches in other processes; None to play them in this process.
+    """
+    from ninetka_train.judging.arena import LatestResults
+    from ninetka_train.judging.gate import stop_at_verdict
+    from ninetka_train.judging.lockstep import AgentError
+
+    match, saved = prepared
+    games, earlier = match.num_games, saved.earlier if saved else None
+    so_far = LatestResults(stop_at_verdict(gate, saved) if gate else saved)
+    with exit_on_match_error(match.settings.num_games), progress(games) as bar:
+        try:
+            results = match.play(progress=bar.show, on_batch_end=so_far, play_batches=elsewhere, earlier=earlier)
+            outcome = MatchOutcome(results)
+        except (KeyboardInterrupt, AgentError) as reason:
+            outcome = _interrupted_outcome(reason, so_far, games)
+    if saved and saved.error:
+        outcome.problems.append(saved.error)
+    return outcome
+
+
+def _interrupted_outcome(reason: KeyboardInterrupt | RuntimeError, so_far: LatestResults, games: int) -> MatchOutcome:
+    """Return the outcome of a match that ended early, with its finished rotations; raise `reason` if there are none."""
+    results, whole = so_far.results, so_far.complete_groups()
+    if results is None or whole is None:
+        raise reason
+    over = int(results.is_over.sum())
+    counted = "these" if len(whole.winners) == over else f"the {len(whole.winners)} in whole rotations"
+    typer.echo(f"stopped after {over} of {games} games: the figures are of {counted}", err=True)
+    left_out = [name for name in results.settings.agents if name not in whole.settings.agents]
+    if left_out:
+        typer.echo(f"note: no rotation is finished of {', '.join(left_out)}", err=True)
+    if isinstance(reason, KeyboardInterrupt):
+        return MatchOutcome(whole, status=exit_status(reason))
+    return MatchOutcome(whole, [RuntimeError(first_line(reason))], status=1)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error message. The next lines may show the position of an illegal action."""
+    return str(error).partition("\n")[0]
+
+
+def exit_status(stopped: BaseException) -> int:
+    """Return the exit status of a command that was stopped by a signal."""
+    return stopped.status if isinstance(stopped, StoppedBySignal) else 130
+
+
+@contextmanager
+def exit_on_match_error(games: int) -> Iterator[None]:
+    """Return a context manager that exits with a one-line error if the match fails.
+
+    It handles saved games with other starts, failures of agents, and a lack of memory. `games` is the number of games.
+    """
+    from ninetka_train.judging.lockstep import AgentError, StartMismatchError
+
+    try:
+        yield
+    except StartMismatchError as error:
+        fail(error)
+    except (AgentError, MemoryError, RuntimeError) as error:
+        if is_out_of_memory(error) or (error.__cause__ and is_out_of_memory(error.__cause__)):
+            fail(f"{games} games of these agents do not fit into memory")
+        if not isinstance(error, AgentError):
+            raise
+        fail(first_line(error), code=1)
+
+
+# Progress
+
+
+class MatchDisplay(Protocol):
+    """Display of a match's progress on stderr."""
+
+    def show(self, done: float) -> None:
+        """Show the number of finished games; running games count in part."""
+        ...
+
+    def print_line(self, line: str) -> None:
+        """Print a line."""
+        ...
+
+
+@contextmanager
+def progress(games: int) -> Iterator[MatchDisplay]:
+    """Return a context manager with a display of a match's progress: a bar in a terminal, lines elsewhere."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _LineDisplay(games)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("games"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield _BarDisplay(bar, games)
+
+
+class _BarDisplay:
+    def __init__(self, bar: Any, games: int) -> None:
+        self._bar, self._task = bar, bar.add_task("games", total=games)
+
+    def show(self, done: float) -> None:
+        self._bar.update(self._task, completed=done)
+
+    def print_line(self, line: str) -> None:
+        self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class _ProgressPoint(NamedTuple):
+    seconds: float
+    done: float
+    """Finished games."""
+
+
+class _LineDisplay:
+    def __init__(self, games: int) -> None:
+        self._games = games
+        self._first: _ProgressPoint | None = None
+        self._tenth, self._last = 0, time.perf_counter()
+
+    def show(self, done: float) -> None:
+        now, tenth = time.perf_counter(), 10 * int(done) // self._games
+        if self._first is None:  # a resumed match has finished games at its start
+            self._first, self._tenth, self._last = _ProgressPoint(now, done), tenth, now
+        since = now - self._last
+        if since >= (MIN_PROGRESS_INTERVAL_S if tenth > self._tenth else MAX_PROGRESS_INTERVAL_S):
+            self._tenth, self._last = tenth, now
+            elapsed, played = now - self._first.seconds, done - self._first.done
+            rest = elapsed * (self._games - done) / played if played > 0 else 0
+            left = f", about {_duration_text(rest)} left" if rest else ""
+            self.print_line(f"{int(done)} of {self._games} games in {_duration_text(elapsed)}{left}")
+
+    def print_line(self, line: str) -> None:
+        typer.echo(line, err=True)
+
+
+def _duration_text(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
+
+
+# Figures
+
+
+def summarise_outcome(outcome: MatchOutcome, *, exact: bool = False, **options: Any) -> Evaluation:
+    """Return the figures of a match.
+
+    The figures of perfect play (`exact`) are slow. If a signal interrupts their computation, they are left out.
+    """
+    from ninetka_train.judging.evaluate import summarise
+
+    try:
+        return summarise(outcome.results, exact=exact, **options)
+    except KeyboardInterrupt as reason:
+        outcome.status = outcome.status or exit_status(reason)
+        typer.echo(f"stopped{': perfect play is left out' if exact else ''}", err=True)
+        return summarise(outcome.results, **options)
+
+
+def report(
+    outcome: MatchOutcome,
+    evaluation: Evaluation,
+    files: Mapping[str, Path | None],
+    table: Callable[[], str] = str,
+) -> None:
+    """Write the files and print the tables.
+
+    Exit with a status if there were errors, if the match was stopped, if agents lost games by failures, or if the first
+    agent did not pass the gate.
+
+    Args:
+        outcome: outcome of the match.
+        evaluation: figures of the match.
+        files: path by option; None if the option is not given.
+        table: returns the text for `--table`.
+    """
+    from ninetka_env.core.files import replace_file
+    from ninetka_train.judging.report import games_csv, json_text, print_report
+
+    texts = {"--json": lambda: json_text(evaluation), "--csv": lambda: games_csv(outcome.results), "--table": table}
+    problems = list(outcome.problems)
+    for option, text in texts.items():
+        try:
+            if path := files.get(option):
+                replace_file(path, [text().encode(errors="backslashreplace")])  # file names may not be UTF-8
+        except OSError as error:
+            problems.append(error)
+    try:
+        print_report(evaluation)
+        for failure in evaluation.failures:
+            typer.echo(f"lost by a failure: {failure}", err=True)
+    finally:
+        if problems:
+            fail("; ".join(map(error_text, problems)), code=1 if outcome.status == 1 else 2)
+    _exit_with_status(outcome, evaluation)
+
+
+def _exit_with_status(outcome: MatchOutcome, evaluation: Evaluation) -> None:
+    from ninetka_train.judging.gate import FAILED, PASSED
+
+    if outcome.status:
+        raise typer.Exit(outcome.status)
+    if evaluation.failures:
+        fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
+    if evaluation.gate and evaluation.gate.verdict != PASSED:
+        raise typer.Exit(3 if evaluation.gate.verdict == FAILED else 4)
+
+
+def outcome_of_files(paths: Sequence[Path]) -> MatchOutcome:
+    """Return the outcome of the games in files, and print notes about excluded games."""
+    from ninetka_train.judging.saved_games import read_results
+
+    if not paths:
+        raise ValueError("no files: expected at least one after --from")
+    for place, path in enumerate(paths):
+        if path.resolve() in [other.resolve() for other in paths[:place]]:
+            raise ValueError(f"{path}: named twice")
+    results, notes = read_results(paths)
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    return MatchOutcome(results)

@@ -1,0 +1,217 @@
+"""Read the folder of a run (settings, log, measurements, games), and make the tables of its report.
+
+Start reading at `read_run` and `report_tables`. `run_report.py` writes the report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ninetka_env.api.record_files import read_records
+from ninetka_env.api.records import GameRecord
+from ninetka_env.core.options import short_repr
+from ninetka_env.core.registry import DEFAULT_GAME
+from ninetka_train.judging.ratings import Interval, wilson_interval
+from ninetka_train.judging.report import percent
+from ninetka_train.learning.config import read_settings
+from ninetka_train.learning.logger import CURVE_FILE, LOG_FILE, LogEntry, read_json_lines, variant_label
+
+CONFIG, EVALUATION, GAMES = "config.yaml", "evaluation.json", "games.txt"
+NETWORK, BASELINE = "net", "maxn"
+"""Agent names in `ninetka_train.run`: the network, and the agent that plays one of its phases in some games."""
+PHASE_AGENTS = {
+    NETWORK: (NETWORK, NETWORK),
+    f"{NETWORK} places, {BASELINE} moves": (NETWORK, BASELINE),
+    f"{BASELINE} places, {NETWORK} moves": (BASELINE, NETWORK),
+}
+"""Maps the name of each agent of the benchmark to the agents of its placement phase and its movement phase."""
+
+
+@dataclass(frozen=True)
+class WinShare:
+    """Wins of an agent against an opponent in all other seats."""
+
+    agent: str
+    opponent: str
+    variant: str
+    """Variant of the game; see `variant_label`."""
+    players: int
+    wins: float
+    """Number of wins; a draw counts as 1 / n of a win for each of n seats."""
+    games: int
+    seats: tuple[tuple[float, int], ...] = ()
+    """(wins, games) in each seat."""
+    minutes: float = 0.0
+    """Minutes of training before the games."""
+
+    @property
+    def share(self) -> float:
+        """Wins per game."""
+        return self.wins / self.games
+
+    @property
+    def interval(self) -> Interval:
+        """95 % Wilson interval of the share."""
+        return wilson_interval(self.wins, self.games)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{percent(self.share)} [{percent(low)}, {percent(high)}]"
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table for a terminal or an HTML page."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    note: str
+
+
+@dataclass(frozen=True)
+class RunData:
+    """Contents of a run's folder."""
+
+    name: str
+    config: dict[str, Any]
+    log: list[LogEntry]
+    curve: list[LogEntry]
+    evaluations: list[dict[str, Any]]
+    games: list[GameRecord]
+
+    @cached_property
+    def minutes(self) -> float:
+        """Minutes of training so far."""
+        return float(self.log[-1]["seconds"]) / 60 if self.log else 0.0
+
+    @cached_property
+    def benchmark(self) -> list[WinShare]:
+        """The measurements of the final benchmark."""
+        return [_win_share(evaluation, self.minutes) for evaluation in self.evaluations]
+
+    @cached_property
+    def shares(self) -> list[WinShare]:
+        """The network's measurements during training and at the end, in order."""
+        before = [
+            WinShare(
+                NETWORK,
+                line["opponent"],
+                variant_label(line.get("game", DEFAULT_GAME), line["players"]),
+                line["players"],
+                line["wins"],
+                line["games"],
+                minutes=line["seconds"] / 60,
+            )
+            for line in self.curve
+        ]
+        return before + [share for share in self.benchmark if share.agent == NETWORK]
+
+    @property
+    def variants(self) -> list[str]:
+        """The variants of the game in the measurements, in order."""
+        return list(dict.fromkeys(share.variant for share in self.shares))
+
+
+def _win_share(evaluation: dict[str, Any], minutes: float) -> WinShare:
+    agent, opponent = evaluation["agents"]
+    players = evaluation["settings"]["num_players"]
+    seats = tuple((seat["wins"] + seat.get("draws", 0) / players, seat["games"]) for seat in agent["seats"])
+    wins, variant = agent["share"] * agent["games"], evaluation["settings"].get("game", DEFAULT_GAME)
+    return WinShare(
+        agent["name"], opponent["name"], variant_label(variant, players), players, wins, agent["games"], seats, minutes
+    )
+
+
+def read_run(folder: Path) -> RunData:
+    """Read the folder of a run, which may still be training.
+
+    Raises:
+        ValueError: if it is not the folder of a run, or a file in it is broken; the message names the file.
+        OSError: if a file cannot be read.
+    """
+    if not (folder / CONFIG).exists():
+        raise ValueError(f"{folder}: not the folder of a run ({CONFIG} is missing)")
+    config = read_settings(folder / CONFIG)
+    evaluations, games = [], []
+    if (folder / EVALUATION).exists():
+        try:
+            evaluations = json.loads((folder / EVALUATION).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{folder / EVALUATION}: is not complete JSON: {error}") from None
+        games = list(read_records(folder / GAMES))
+    run = RunData(
+        folder.resolve().name,
+        config,
+        read_json_lines(folder / LOG_FILE),
+        read_json_lines(folder / CURVE_FILE),
+        evaluations,
+        games,
+    )
+    try:
+        summary(run), report_tables(run)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ValueError(f"{folder}: the files were not written by a run: {short_repr(error)}") from None
+    return run
+
+
+def summary(run: RunData) -> str:
+    """Return a line of text with the algorithm, the game and the duration of the training."""
+    game, players = run.config.get("game", DEFAULT_GAME), " and ".join(str(number) for number in run.config["players"])
+    what = f"{players} players" if game == DEFAULT_GAME else " and ".join([game] if isinstance(game, str) else game)
+    text = f"{run.config['algorithm']}, {what}, trained for {duration(60 * run.minutes)}"
+    if run.log and run.log[-1]["progress"] < 1:
+        text += f" ({run.log[-1]['progress']:.0%} of the run)"
+    if evaluation_seconds := sum(line["evaluation_seconds"] for line in run.curve):
+        text += f"; the games of the curve took {duration(evaluation_seconds)} in addition"
+    return text
+
+
+def duration(seconds: float) -> str:
+    """Format a duration in hours, minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def report_tables(run: RunData) -> list[ReportTable]:
+    """Return the tables of the benchmark for each variant: the network's wins by opponent and seat.
+
+    If there are games in which the network played only one phase, a second table has the wins by phase.
+    """
+    found = []
+    for variant in run.variants:
+        shares = [share for share in run.benchmark if share.variant == variant]
+        if shares:
+            found.append(_opponents_table(variant, shares))
+        if any(share.agent != NETWORK for share in shares):
+            found.append(_phases_table(variant, shares))
+    return found
+
+
+def _opponents_table(variant: str, shares: list[WinShare]) -> ReportTable:
+    players = shares[0].players
+    seats = tuple(f"seat {seat}" for seat in range(players))
+    rows = [
+        (share.opponent, str(share.games), str(share), *(percent(wins / games) for wins, games in share.seats))
+        for share in shares
+        if share.agent == NETWORK
+    ]
+    note = f"The opponent holds all other seats; {percent(1 / players)} % is the expected share. Seat 0 moves first."
+    return ReportTable(f"{variant}: wins of the network", ("against", "games", "wins % [95 %]", *seats), rows, note)
+
+
+def _phases_table(variant: str, shares: list[WinShare]) -> ReportTable:
+    rows = [
+        (*PHASE_AGENTS[share.agent], str(share.games), str(share))
+        for share in shares
+        if share.opponent == BASELINE and share.agent in PHASE_AGENTS
+    ]
+    note = f"Against {BASELINE} in all other seats; neutral stones count as placement."
+    title = f"{variant}: what each phase is worth"
+    return ReportTable(title, ("places", "moves", "games", "wins % [95 %]"), rows, note)

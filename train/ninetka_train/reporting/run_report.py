@@ -1,0 +1,39 @@
+"""The report of a run, which may still be training: tables for a terminal, `report.png` and `report.html`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.text import Text
+
+from ninetka_env.core.files import replace_file
+from ninetka_train.judging.report import new_table, report_console
+from ninetka_train.reporting.run_data import read_run, report_tables, summary
+
+PNG, HTML = "report.png", "report.html"
+
+
+def write_report(folder: Path) -> None:
+    """Write `report.png` and `report.html` into the folder of a run; raise errors as `read_run` does."""
+    from ninetka_train.reporting.figures import draw_png  # matplotlib is slow to import
+    from ninetka_train.reporting.page import write_page
+
+    run = read_run(folder)
+    replace_file(folder / PNG, [draw_png(run)])
+    replace_file(folder / HTML, [write_page(run).encode()])
+
+
+def print_run(folder: Path) -> None:
+    """Print the tables of a run, and the paths of its report."""
+    run, console = read_run(folder), report_console()
+    console.print(Text(f"{run.name}: {summary(run)}"))
+    for sheet in report_tables(run):
+        table = new_table(sheet.title, *sheet.columns, note=sheet.note)
+        for row in sheet.rows:
+            table.add_row(*map(Text, row))
+        console.print()
+        console.print(table)
+    console.print()
+    for name in (PNG, HTML):
+        if (folder / name).exists():
+            console.print(Text(f"{folder / name}"))
