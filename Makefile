@@ -57,9 +57,10 @@ public-api: $(INSTALLED)  ## update the snapshot of the public API
 fuzz: $(INSTALLED)  ## try 300,000 random inputs and 1,000 random command lines: each must succeed or print a one-line error
 	PYTHONPATH=tests $(BIN)/python -m fuzz
 
-lint: $(INSTALLED)  ## check style and format, and the types of the page's JavaScript
+lint: $(INSTALLED)  ## check style, format and words, and the types of the page's JavaScript
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python tools/words.py
 	@$(MAKE) --no-print-directory lint-page
 
 PAGE := build/page
