@@ -207,6 +207,13 @@ def test_captures_and_a_pass_match_the_reference(ko):
         assert_equal(game, reference)
 
 
+@pytest.mark.parametrize("ko", KO_RULES)
+def test_sending_two_returning_one(ko):
+    """White captures two stones; taking one back at B1 repeats the first board, but with the other seat to move."""
+    game = play_all(from_picture("2 O O X . . . . . .\n1 . X . X . . . . .", ko=ko), "A1 C1")
+    assert is_legal(game, "B1") == (ko != "positional")
+
+
 def test_jigo():
     board = np.ones((9, 9), np.int8)
     board.flat[44:] = 2
