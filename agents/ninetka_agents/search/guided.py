@@ -1,12 +1,10 @@
 """UCT with random playouts, guided by a network at the most visited nodes; searches many games at once.
 
-A UCT search as in `ninetka_agents.search.uct` looks far ahead in little time; a network knows what playouts cannot
-show. As in Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 2016, the
-network evaluates the most visited nodes: its policy then guides the choice among their actions (PUCT), and its values
-count as virtual visits. All other nodes are plain UCT nodes, so one tree holds all playouts. Between two evaluations,
-each tree of a batch grows by some playouts; then the network evaluates one node of each tree in one batch.
-
-While one game is played, the subtree below the played actions can be kept from move to move: see `GuidedSearch`.
+As in Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 2016, the network
+evaluates the most visited nodes of a UCT search (`uct.py`): its policy guides the choice among their actions (PUCT),
+and its values count as virtual visits. All other nodes are plain UCT nodes, so one tree holds all playouts. Each tree
+of a batch grows by some playouts, then the network evaluates one node of each tree in one batch, and so on. The
+subtree below the played actions can be kept from move to move: see `GuidedSearch`.
 """
 
 from __future__ import annotations
