@@ -86,14 +86,14 @@ def verb(function: F | None = None, *, find: FindFunction | None = None) -> Any:
     if find is None:
         VERB_ARITY[name] = len(inspect.signature(function).parameters)
 
-    def meaning(dtype: np.dtype[Any]) -> Callable[..., Any]:
+    def resolve(dtype: np.dtype[Any]) -> Callable[..., Any]:
         return look_up(dtype, name) or _compiled(default)
 
     @functools.wraps(function)
     def call(game: State, *arguments: Any) -> Any:
-        return meaning(game.dtype)(game, *arguments)
+        return resolve(game.dtype)(game, *arguments)
 
-    infer_global(call, types.Function(_call_template(call, meaning)))
+    infer_global(call, types.Function(_call_template(call, resolve)))
     return call
 
 
