@@ -107,7 +107,11 @@ NUMBA_PRIVATE_NAMES = {
 NUMBA_INTERNALS = {
     "ninetka_env.core.cache": {
         "_cache",
+        "llvmlite.binding",
+        "numba.core.caching.CompileResultCacheImpl",
         "numba.core.caching.FunctionCache",
+        "numba.core.caching._CacheLocator",
+        "numba.core.runtime.rtsys",
         "numba.core.serialize.dumps",
     },
     "ninetka_env.core.jit": {
@@ -143,7 +147,7 @@ NUMBA_INTERNALS = {
         "numba.core.typing.templates.signature",
     },
     "tests.test_machines": {"llvmlite.binding", "llvmlite.ir"},
-    "tests.test_cache": {"numba.core.caching", "numba.core.ccallback"},
+    "tests.test_cache": {"numba.core.caching", "numba.core.ccallback", "numba.np.linalg"},
     "tests.web.test_warm": {"numba.core.dispatcher"},
 }
 """For each module, the undocumented parts of numba and the parts of llvmlite, numba's compiler library, that it uses.
@@ -162,7 +166,7 @@ PRIVATE_INTERFACES = {
     "ninetka_env.api.aec": {"_accumulate_rewards", "_cumulative_rewards", "_was_dead_step"},
     "ninetka_env.api.conformance.environments": {"_cumulative_rewards"},
     # numba
-    "ninetka_env.core.cache": {"_cache_path", "_impl"},
+    "ninetka_env.core.cache": {"_cache_path", "_impl", "_load_overload", "numba.core.caching._CacheLocator"},
     "ninetka_env.games.go.scratch": {"_getvalue"},
     "ninetka_web.server.connections": {  # uvicorn; if missing, `ninetka play` fails at start
         "uvicorn.protocols.http.auto.AutoHTTPProtocol",

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import format_record
-from ninetka_env.core.cache import cache_folder
+from ninetka_env.core.cache import cache_folders
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.sgf import read_sgf
 from ninetka_web.games.adapter import adapter_of, default_compile_keys
@@ -182,7 +182,7 @@ def _preload_torch() -> None:
 
 def _marker_file(job: Job) -> Path | None:
     """Return the file that marks a job's code as cached on disk; None if the cache cannot be written."""
-    folder = cache_folder(Path(__file__).absolute().parent.parent)
+    folder = cache_folders(Path(__file__).absolute().parent.parent).writable
     return folder / f"{job.compile_key.replace(':', ' ')}, {job.component}" if folder else None
 
 

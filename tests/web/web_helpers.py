@@ -67,10 +67,10 @@ COMPILE_PROGRAM = """
 import sqlite3
 from pathlib import Path
 import ninetka_web
-from ninetka_env.core.cache import cache_folder
+from ninetka_env.core.cache import cache_folders
 from ninetka_web.thinking.warm import COUNTING, FIRST_BOARD, RULES, Job, compile_or_load, default_jobs, is_cached
 
-folder = cache_folder(Path(ninetka_web.__file__).absolute().parent)
+folder = cache_folders(Path(ninetka_web.__file__).absolute().parent).writable
 if folder:  # other test processes wait here until the code is compiled
     sqlite3.connect(folder / "tests.lock", timeout=900, isolation_level=None).execute("BEGIN EXCLUSIVE")
 small = "go:size=5"

@@ -56,7 +56,7 @@ Identity = dict[str, str]
 @functools.cache
 def identity() -> Identity:
     """Return the versions and sources that results may depend on, and the processor, which may affect rounding."""
-    from ninetka_env.core.cache import source_digest  # both imports import numba
+    from ninetka_env.core.sources import source_digest  # both imports import numba
     from ninetka_train.machine import processor_name
 
     versions = {name: metadata.version(name).partition("+")[0] for name in LIBRARIES}
