@@ -357,6 +357,23 @@ def solve(
         fail(error)
 
 
+@app.command()
+def warm(
+    games: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[GAME]...", help="Games, such as go or kropki:width=12,height=12; by default all."),
+    ] = None,
+) -> None:
+    """Compile the code of games ahead of time, for example when a container image is built."""
+    from ninetka_train.warm import warm as run
+
+    try:
+        failures = run(games or (), typer.echo)
+    except (ValueError, OSError) as error:
+        fail(error)
+    raise typer.Exit(1 if failures else 0)
+
+
 @app.command(
     add_help_option=False,
     options_metavar="[BENCHMARK]...",
