@@ -30,7 +30,7 @@ from ninetka_agents.board_features import (
     symmetries,
     transform_actions,
 )
-from ninetka_agents.outputs import MASKED, Outputs, as_tensors, expected_counts, mean_and_max
+from ninetka_agents.outputs import MASKED, Evaluation, Outputs, evaluate_states, expected_counts, mean_and_max
 from ninetka_env.core.verbs import StateArray
 
 SEATS = 2
@@ -160,10 +160,9 @@ class BoardNetwork(nn.Module):
         """
         raise NotImplementedError
 
-    def evaluate(self, games: StateArray) -> Outputs:
-        """Evaluate (B,) states from the point of view of the seats to move; see `Outputs`."""
-        outputs: Outputs = self(as_tensors(self.encode(games), self.device))
-        return outputs
+    def evaluate(self, games: StateArray) -> Evaluation:
+        """Evaluate (B,) states from the point of view of the seats to move."""
+        return evaluate_states(self, games)
 
     def forward(self, inputs: Inputs) -> Outputs:
         """Evaluate B positions; see `Outputs`."""

@@ -33,7 +33,15 @@ from ninetka_agents.ninetka.features import (
     make_features,
     scales,
 )
-from ninetka_agents.outputs import MASKED, Outputs, as_tensors, expected_counts, mean_and_max
+from ninetka_agents.outputs import (
+    MASKED,
+    Evaluation,
+    Outputs,
+    as_tensors,
+    evaluate_states,
+    expected_counts,
+    mean_and_max,
+)
 from ninetka_env.core.options import short_repr
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.geometry import (
@@ -192,10 +200,9 @@ class Network(nn.Module):
         """Return the input features of (B,) states, as seen by the seats to move."""
         return make_features(games)
 
-    def evaluate(self, games: StateArray) -> Outputs:
-        """Evaluate (B,) states for the seats to move; see `Outputs`."""
-        outputs: Outputs = self(as_inputs(self.encode(games), self.device))
-        return outputs
+    def evaluate(self, games: StateArray) -> Evaluation:
+        """Evaluate (B,) states from the point of view of the seats to move."""
+        return evaluate_states(self, games)
 
     @staticmethod
     def apply_symmetries(inputs: Features, policy: Any, owners: Any, indices: Any) -> tuple[Features, Any, Any]:
