@@ -16,7 +16,9 @@ a torch module with
   board. Its arguments are the arrays of `encode`, a policy (B, A), owners (B, T), and (B,) indices of symmetries, below
   `num_symmetries`. It returns the transformed inputs, policy and owners.
 
-The networks of this package also have `evaluate(games)`, which returns an `Evaluation`.
+The networks of this package also have `evaluate(games)`, which returns an `Evaluation`, and what
+`ninetka_agents.export` needs to describe a network and to give it other inputs than the arrays of `encode`:
+`export_inputs`, `export_options` and `from_export`. See `ninetka_agents.board_network.BoardNetwork`.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ class Outputs(NamedTuple):
 class Evaluation(NamedTuple):
     """What a network predicts for B positions of a game with at most A actions, P players and T targets, in numpy.
 
-    A, P, T and relative seats are as in `Outputs`.
+    A, P, T and relative seats are as in `Outputs`. An exported network has outputs of the same names; see
+    `ninetka_agents.export`.
     """
 
     logits: Floats
@@ -77,6 +80,27 @@ class Evaluation(NamedTuple):
     by none."""
     score: Floats | None = None
     """(B,) float32: the expected final lead of relative seat 0 in points; None if the network does not predict it."""
+
+
+class ArrayPart(NamedTuple):
+    """Some planes of an observation, or some features: `number` of them from index `first` on."""
+
+    name: str
+    first: int
+    number: int
+    meaning: str
+
+
+class ArrayInfo(NamedTuple):
+    """The description of an input or output of an exported network."""
+
+    dtype: str
+    """The name of numpy's dtype."""
+    shape: tuple[int | str, ...]
+    """The length of each dimension; a name where the length may vary."""
+    meaning: str
+    parts: tuple[ArrayPart, ...] = ()
+    """What the planes or features of an input mean."""
 
 
 def forward_states(network: Any, games: StateArray) -> Outputs:
