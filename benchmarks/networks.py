@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.measure import Row, write_rows
 from benchmarks.vector import random_play
-from ninetka_agents.outputs import as_tensors
+from ninetka_agents.outputs import as_tensors, forward_states
 from ninetka_agents.plugins import network_of
 from ninetka_env.api.vector import GameVectorEnv
 from ninetka_env.core.registry import load_variant
@@ -54,7 +54,7 @@ def evaluation_run(network: Any, games: StateArray, bf16: bool) -> Callable[[], 
 
     def run() -> object:
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            return network.evaluate(games)
+            return forward_states(network, games)
 
     return run
 

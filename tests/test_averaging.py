@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from ninetka_agents.averaging import mean_network, soften_policy
 from ninetka_agents.checkpoint import load_checkpoint, save_checkpoint
-from ninetka_agents.outputs import MASKED
+from ninetka_agents.outputs import MASKED, forward_states
 from ninetka_agents.plugins import network_of
 from ninetka_env.core.registry import load_variant
 from ninetka_train.cli import app
@@ -48,7 +48,7 @@ def test_a_temperature_divides_the_logits_of_every_legal_action_and_changes_noth
     done = command(path, "--policy-temperature", 2.5, "--out", tmp_path / "soft")
     assert done.exit_code == 0, done.output
     games = np.concatenate([load_variant(game).game_class.start(load_variant(game), seed).records for seed in range(4)])
-    sharp, soft = (load_checkpoint(one)[0].eval().evaluate(games) for one in (path, tmp_path / "soft"))
+    sharp, soft = (forward_states(load_checkpoint(one)[0], games) for one in (path, tmp_path / "soft"))
     legal = sharp.logits > MASKED / 2
     assert ((soft.logits > MASKED / 2) == legal).all()
     assert sharp.logits[legal].std() > 1e-3

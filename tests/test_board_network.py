@@ -19,7 +19,7 @@ from ninetka_agents.board_features import symmetries
 from ninetka_agents.board_network import NetworkConfig
 from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ninetka_agents.net_agent import network_evaluate
-from ninetka_agents.outputs import MASKED, Outputs, as_tensors
+from ninetka_agents.outputs import MASKED, Outputs, as_tensors, forward_states
 from ninetka_agents.plugins import network_of
 from ninetka_agents.search import gumbel
 from ninetka_agents.search.gumbel import GumbelOptions, GumbelSearch
@@ -72,7 +72,7 @@ def records_of(games):
 @pytest.mark.parametrize("spec", BOARDS)
 def test_illegal_actions_are_masked_and_values_sum_to_1(spec):
     games, network = games_of(spec), network_for(spec)
-    outputs, limits, count = network.evaluate(records_of(games)), limits_of(load_variant(spec).dtype), len(games)
+    outputs, limits, count = forward_states(network, records_of(games)), limits_of(load_variant(spec).dtype), len(games)
     assert [tuple(each.shape) for each in outputs] == [
         (count, limits.actions), (count, 3), (count, limits.targets, 3), (count,),
     ]  # fmt: skip
@@ -104,7 +104,7 @@ def test_inputs_are_the_environments_planes_for_any_batch(spec):
         assert together.globals[index, 0] * np.sqrt(np.prod(shape)) == pytest.approx(own - other, abs=1e-4)
         for alone, many in zip(network.encode(game.records), together, strict=True):
             np.testing.assert_array_equal(alone[0], many[index])
-    outputs, alone = network.evaluate(records_of(games)), network.evaluate(games[-1].records)
+    outputs, alone = forward_states(network, records_of(games)), forward_states(network, games[-1].records)
     for one, many in zip(alone, outputs, strict=True):
         torch.testing.assert_close(one[0], many[-1], atol=1e-5, rtol=1e-4)
 
@@ -225,7 +225,7 @@ def test_the_same_weights_evaluate_boards_of_all_sizes():
     ):
         network = network_for(specs[0])
         for spec in specs:
-            assert network.evaluate(records_of(games_of(spec))).values.isfinite().all()
+            assert forward_states(network, records_of(games_of(spec))).values.isfinite().all()
 
 
 @pytest.mark.parametrize("spec", [GO, DECLARED])
@@ -236,7 +236,7 @@ def test_every_output_teaches_its_head_and_the_trunk(spec):
     heads = {"logits": network.policy, "value_logits": network.value, "owner_logits": network.owner}
     for name, head in {**heads, "score": network.score}.items():
         network.zero_grad()
-        output = getattr(network.evaluate(records_of(games_of(spec))), name)
+        output = getattr(forward_states(network, records_of(games_of(spec))), name)
         torch.where(output > MASKED / 2, output, 0).square().sum().backward()
         for layer in (head, network.stem, network.blocks[2].spread):
             assert layer.weight.grad.abs().sum() > 0, name
@@ -268,11 +268,27 @@ def test_it_can_overfit_a_few_positions():
     assert score < 0.1
 
 
+@pytest.mark.parametrize("spec", [GO, DECLARED, "ninetka:num_players=3"])
+def test_evaluations_are_numpy_arrays(spec):
+    network = network_of(load_variant(spec).definition.name).Network()
+    games = load_variant(spec).game_class.start(load_variant(spec), seed=0).records
+    found, outputs = network.evaluate(games), forward_states(network, games)
+    expected = outputs.logits, outputs.values, outputs.owner_logits.softmax(-1), outputs.score
+    for array, tensor in zip(found, expected, strict=True):
+        if tensor is None:
+            assert array is None
+        else:
+            assert tensor.requires_grad
+            assert type(array) is np.ndarray
+            assert array.dtype == np.float32
+            np.testing.assert_array_equal(array, tensor.detach().numpy())
+
+
 def test_bfloat16_changes_little():
     network, records = network_for(GO), records_of(games_of(GO))
-    plain = network.evaluate(records)
+    plain = forward_states(network, records)
     with torch.autocast("cpu", torch.bfloat16):
-        rounded = network.evaluate(records)
+        rounded = forward_states(network, records)
     assert rounded.logits.dtype == rounded.values.dtype == rounded.score.dtype == torch.float32
     torch.testing.assert_close(rounded.values, plain.values, atol=0.01, rtol=0.01)
 
@@ -288,7 +304,7 @@ def test_checkpoints_survive_a_round_trip(spec, tmp_path):
     assert (loaded.game, about.network, about.step) == (name, SMALL, 3)
     assert json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["environment"] == f"{name}_v0"
     games = games_of(spec)[0].records
-    assert all(map(torch.equal, network.evaluate(games), loaded.evaluate(games)))
+    assert all(map(torch.equal, forward_states(network, games), forward_states(loaded, games)))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,16 @@ from ninetka_agents.board_features import (
     symmetries,
     transform_actions,
 )
-from ninetka_agents.outputs import MASKED, Outputs, as_tensors, expected_counts, mean_and_max
+from ninetka_agents.outputs import (
+    MASKED,
+    ArrayInfo,
+    ArrayPart,
+    Evaluation,
+    Outputs,
+    evaluate_states,
+    expected_counts,
+    mean_and_max,
+)
 from ninetka_env.core.verbs import StateArray
 
 SEATS = 2
@@ -104,7 +113,7 @@ class _ResidualBlock(nn.Module):
 class BoardNetwork(nn.Module):
     """Base class of networks that predict policy, outcome, final owners and final score.
 
-    Subclasses set the class variables and implement `encode`.
+    Subclasses set the class variables and implement `encode` and `from_export`.
     """
 
     game: ClassVar[str]
@@ -119,6 +128,10 @@ class BoardNetwork(nn.Module):
     """Number of actions that belong to no node, such as the pass."""
     num_symmetries: ClassVar[int] = 8
     """Number of symmetries that `apply_symmetries` accepts."""
+    export_inputs: ClassVar[dict[str, ArrayInfo]]
+    """The inputs of the exported network by name: the arguments of `from_export`, in order."""
+    export_options: ClassVar[dict[str, str]] = {}
+    """The game's options of which the network does not serve all values, with the values that it serves."""
     policy_layers: ClassVar[tuple[str, ...]] = ("policy", "policy_others")
     """The layers that compute the policy logits."""
     bf16: ClassVar[bool] = True
@@ -160,10 +173,19 @@ class BoardNetwork(nn.Module):
         """
         raise NotImplementedError
 
-    def evaluate(self, games: StateArray) -> Outputs:
-        """Evaluate (B,) states from the point of view of the seats to move; see `Outputs`."""
-        outputs: Outputs = self(as_tensors(self.encode(games), self.device))
-        return outputs
+    def evaluate(self, games: StateArray) -> Evaluation:
+        """Evaluate (B,) states from the point of view of the seats to move."""
+        return evaluate_states(self, games)
+
+    def from_export(self, observation: Tensor, action_mask: Tensor, *more: Tensor) -> Inputs:
+        """Return the inputs of `forward`, the same as those of `encode`, for what the environment returns.
+
+        Args:
+            observation: (B, C, height, width) int8: observations of the seats to move.
+            action_mask: (B, A) int8: their legal actions; A is the number of actions of the variant.
+            more: what the game needs besides, see `export_inputs`.
+        """
+        raise NotImplementedError
 
     def forward(self, inputs: Inputs) -> Outputs:
         """Evaluate B positions; see `Outputs`."""
@@ -220,6 +242,21 @@ class BoardNetwork(nn.Module):
         `places` is (B, N): the place that each node of a position moves to.
         """
         return transform_actions(actions, places[rows], self.action_layers)
+
+
+def observation_inputs(parts: tuple[ArrayPart, ...], seats: str) -> dict[str, ArrayInfo]:
+    """Return the descriptions of the inputs `observation` and `action_mask`.
+
+    Args:
+        parts: the table of planes.
+        seats: what the viewer and the other seat are called in the table.
+    """
+    shape = ("positions", parts[-1].first + parts[-1].number, "height", "width")
+    meaning = f"the environment's observation of the seat to move; {seats}"
+    return {
+        "observation": ArrayInfo("int8", shape, meaning, parts),
+        "action_mask": ArrayInfo("int8", ("positions", "actions"), "the environment's mask: 1 for each legal action"),
+    }
 
 
 def _pad_targets(owner_logits: Tensor, targets: int) -> Tensor:

@@ -181,7 +181,9 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT_GAME) -> Path:
     folder means the checkpoint in it whose name sorts last, which is the newest of a run.
 
     Args:
-        path: a path, or the name of one of `known_networks`, such as `gen-4` or, with its game, `ninetka/gen-4`.
+        path: a path; or the name of one of `known_networks`, such as `gen-4` or, with its game, `ninetka/gen-4`; or
+            `net` or `net:GAME` for the shipped network of a game. `net:` before another path or name is ignored, as in
+            the specs of agents.
         game: the game of the network, if `path` is a name without a game.
 
     Raises:
@@ -198,6 +200,10 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT_GAME) -> Path:
     games = sorted((folder.name for folder in SHIPPED.glob("*")), key=lambda owner: (owner != game, owner))
     known = {f"{owner}/{name}": file for owner in games for name, file in known_networks(owner).items()}
     name = target.with_suffix("").as_posix()
+    agent, _, network = name.partition(":")
+    if agent == "net":
+        chosen = network or game
+        return shipped_network(chosen) if chosen in games_with_networks() else find_checkpoint(chosen, game)
     if found := known.get(f"{game}/{name}") or known.get(name):
         return found
     if Path(path).is_dir():

@@ -25,7 +25,7 @@ from ninetka_agents.agent import (
     make_agent,
 )
 from ninetka_agents.checkpoint import load_checkpoint, shipped_network
-from ninetka_agents.outputs import MASKED
+from ninetka_agents.outputs import MASKED, forward_states
 from ninetka_agents.plugins import GuidedRaveSettings, plugins_of
 from ninetka_agents.search.evaluation import Evaluate
 from ninetka_agents.search.guided import GuidedSearch
@@ -323,7 +323,7 @@ def _evaluate_batches(
     with torch.inference_mode():
         for first in range(0, len(games), batch):
             part = slice(first, first + batch)
-            outputs = network.evaluate(games[part])
+            outputs = forward_states(network, games[part])
             logits[part] = (outputs.logits.log_softmax(-1) if normalised else outputs.logits).cpu().numpy()
             values[part] = outputs.values.cpu().numpy()
     _check_finite(logits, values)

@@ -11,19 +11,28 @@ a torch module with
   point of view of the seats to move. It raises `ValueError` for states that cannot share a batch;
 - `forward(inputs)`, which returns `Outputs`; the inputs are those of `encode` as tensors on the network's device (see
   `as_tensors`);
-- `evaluate(games)`, which calls `encode` and `forward`;
 - `num_symmetries`, the number of symmetries of the board; 1 for a network without symmetries;
 - `apply_symmetries(inputs, policy, owners, indices)`, which transforms each training example by its own symmetry of the
   board. Its arguments are the arrays of `encode`, a policy (B, A), owners (B, T), and (B,) indices of symmetries, below
   `num_symmetries`. It returns the transformed inputs, policy and owners.
+
+The networks of this package also have `evaluate(games)`, which returns an `Evaluation`, and what
+`ninetka_agents.export` needs to describe a network and to give it other inputs than the arrays of `encode`:
+`export_inputs`, `export_options` and `from_export`. See `ninetka_agents.board_network.BoardNetwork`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from ninetka_env.core.verbs import StateArray
+
+Floats: TypeAlias = npt.NDArray[np.float32]
 
 MASKED = -1e9
 """Logit of an impossible outcome: its probability becomes 0. It is finite, so that no gradient becomes nan."""
@@ -53,6 +62,63 @@ class Outputs(NamedTuple):
         outcomes = self.value_logits.softmax(-1)
         players = (self.value_logits[:, :-1] > MASKED / 2).sum(-1, keepdim=True)
         return outcomes[:, :-1] + outcomes[:, -1:] / players
+
+
+class Evaluation(NamedTuple):
+    """What a network predicts for B positions of a game with at most A actions, P players and T targets, in numpy.
+
+    A, P, T and relative seats are as in `Outputs`. An exported network has outputs of the same names; see
+    `ninetka_agents.export`.
+    """
+
+    logits: Floats
+    """(B, A) float32: policy logits, `MASKED` for actions that are illegal or do not exist in the variant."""
+    values: Floats
+    """(B, P) float32: win probability per relative seat, with draws shared."""
+    owners: Floats
+    """(B, T, P + 1) float32: the probabilities that each target is owned at the end by each relative seat, or, last,
+    by none."""
+    score: Floats | None = None
+    """(B,) float32: the expected final lead of relative seat 0 in points; None if the network does not predict it."""
+
+
+class ArrayPart(NamedTuple):
+    """Some planes of an observation, or some features: `number` of them from index `first` on."""
+
+    name: str
+    first: int
+    number: int
+    meaning: str
+
+
+class ArrayInfo(NamedTuple):
+    """The description of an input or output of an exported network."""
+
+    dtype: str
+    """The name of numpy's dtype."""
+    shape: tuple[int | str, ...]
+    """The length of each dimension; a name where the length may vary."""
+    meaning: str
+    parts: tuple[ArrayPart, ...] = ()
+    """What the planes or features of an input mean."""
+
+
+def forward_states(network: Any, games: StateArray) -> Outputs:
+    """Return the outputs of a network for (B,) states, from the point of view of the seats to move, as tensors."""
+    outputs: Outputs = network(as_tensors(network.encode(games), network.device))
+    return outputs
+
+
+def evaluate_states(network: Any, games: StateArray) -> Evaluation:
+    """Evaluate (B,) states with a network, from the point of view of the seats to move."""
+    with torch.inference_mode():
+        outputs = forward_states(network, games)
+        return Evaluation(
+            outputs.logits.cpu().numpy(),
+            outputs.values.cpu().numpy(),
+            outputs.owner_logits.softmax(-1).cpu().numpy(),
+            None if outputs.score is None else outputs.score.cpu().numpy(),
+        )
 
 
 def as_tensors(arrays: tuple[Any, ...], device: torch.device | str = "cpu") -> Any:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from ninetka_agents import plugins
-from ninetka_agents.outputs import MASKED, Outputs, as_tensors
+from ninetka_agents.outputs import MASKED, Outputs
 from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import get_definition, limits_of
 from ninetka_env.core.verbs import StateArray, num_actions, write_legal_mask, write_observation
@@ -85,9 +85,6 @@ class Network(nn.Module):
         policy, value, owners, score = (head(hidden).float() for head in self.heads)
         owners = owners.view(len(owners), self.limits.targets, -1)
         return Outputs(policy.masked_fill(inputs.mask == 0, MASKED), value, owners, score[:, 0])
-
-    def evaluate(self, games: StateArray) -> Outputs:
-        return self(as_tensors(self.encode(games), self.device))
 
     def apply_symmetries(self, arrays: Arrays, policy: Any, owners: Any, indices: Any) -> tuple[Arrays, Any, Any]:
         type(self).symmetry_calls += 1

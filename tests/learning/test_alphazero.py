@@ -12,7 +12,7 @@ from learning.searches import LowestSlide, StoneEvaluator, some_search, with_net
 
 from ninetka_agents.ninetka.features import make_features
 from ninetka_agents.ninetka.network import Network, NetworkConfig
-from ninetka_agents.outputs import MASKED, Outputs
+from ninetka_agents.outputs import MASKED, Outputs, forward_states
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import MOVEMENT, STATE_DTYPE, Phase
 from ninetka_train.learning.alphazero import (
@@ -416,7 +416,7 @@ def test_a_trained_network_evaluates_any_number_of_players():
     network = train_alphazero(small(alphazero={"rounds": 1, "games": 1, "playouts": 4, "steps": 2, "minibatch": 8}))
     games = np.concatenate([Game.new(players).records for players in (2, 3, 4)])
     with torch.inference_mode():
-        outputs = network.evaluate(games)
+        outputs = forward_states(network, games)
     assert outputs.logits.isfinite().all()
     torch.testing.assert_close(outputs.values.sum(1), torch.ones(3))
 

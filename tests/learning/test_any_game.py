@@ -18,6 +18,7 @@ from learning.small_networks import use_small_networks
 
 from ninetka_agents.checkpoint import load_checkpoint
 from ninetka_agents.net_agent import network_evaluate
+from ninetka_agents.outputs import forward_states
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import load_variant
 from ninetka_train.learning.alphazero import TrainState, make_examples, train_alphazero
@@ -97,7 +98,7 @@ def play_to_end(config: TrainConfig, network: Any, samples: Samples, row: int) -
     """Play on from the sample in row `row` by the network's most probable actions; return the finished game."""
     game = config.definition.game_class(samples.games[row : row + 1].copy())
     while not game.is_over:
-        game.play(int(network.evaluate(game.records).logits.argmax()))
+        game.play(int(forward_states(network, game.records).logits.argmax()))
     return game
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -423,13 +423,22 @@ def test_a_network_that_overflows_is_refused(settings):
 
 
 def test_the_position_that_overflows_is_named():
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
     from ninetka_agents.net_agent import policy_logits
 
-    def evaluate(games):
-        logits, values = map(torch.from_numpy, evaluate_uniformly(games))
-        values[1, 0] = float("nan")
-        return SimpleNamespace(logits=logits, values=values)
+    class Arrays(NamedTuple):
+        logits: Any
+        values: Any
+
+    class Network:
+        device = "cpu"
+
+        def encode(self, games):
+            return Arrays(*evaluate_uniformly(games))
+
+        def __call__(self, inputs):
+            inputs.values[1, 0] = float("nan")
+            return inputs
 
     with pytest.raises(ValueError, match="the network's values for position 1 of 3"):
-        policy_logits(SimpleNamespace(evaluate=evaluate), positions_of("ninetka"))
+        policy_logits(Network(), positions_of("ninetka"))

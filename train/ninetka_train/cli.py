@@ -237,17 +237,22 @@ def average(
 
 @app.command()
 def export(
-    checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="Trained network, such as runs/quick.")],
+    checkpoint: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHECKPOINT",
+            help="Trained network, such as runs/quick, kropki/gen-2 or, for the shipped one of a game, net:kropki.",
+        ),
+    ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Output file, such as net.onnx.")],
 ) -> None:
     """Write a trained network into an ONNX file."""
     with exit_on_error("exports", "train,onnx"):
-        from ninetka_agents.checkpoint import load_checkpoint
-        from ninetka_agents.export import export_onnx
+        from ninetka_agents.export import export_checkpoint
         from ninetka_env.core.files import check_writable
 
         check_writable(file)
-        export_onnx(load_checkpoint(checkpoint)[0], file)
+        export_checkpoint(checkpoint, file)
     typer.echo(f"wrote {file}")
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from ninetka_agents.board_features import Inputs, Int8, Ints, make_inputs
-from ninetka_agents.board_network import BoardNetwork, NetworkConfig
+from ninetka_agents.board_network import BoardNetwork, NetworkConfig, observation_inputs
+from ninetka_agents.outputs import ArrayPart
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.kropki.observation import NUM_PLANES, PLANES
@@ -13,9 +16,11 @@ from ninetka_env.games.kropki.rules import DECLARED
 
 __all__ = ["Network", "NetworkConfig"]
 
+_PLANE = {plane.name: index for index, plane in enumerate(PLANES)}
 _OPPOSING, _OPPOSING_INERT, _OWN_REGION, _DRAWABLE = (
-    [plane.name for plane in PLANES].index(name) for name in ("opposing", "opposing_inert", "own_region", "drawable")
+    _PLANE[name] for name in ("opposing", "opposing_inert", "own_region", "drawable")
 )
+_OWN_INERT, _OPPOSING_REGION = _PLANE["own_inert"], _PLANE["opposing_region"]
 
 
 class Network(BoardNetwork):
@@ -26,6 +31,10 @@ class Network(BoardNetwork):
     num_globals = 2
     action_layers = 2  # placing on a node, drawing the core that the node names
     other_actions = 1  # ending the turn
+    export_inputs = observation_inputs(
+        tuple(ArrayPart(plane.name, index, 1, plane.meaning) for index, plane in enumerate(PLANES)),
+        "the opposing seat is its opponent",
+    )
 
     def encode(self, games: StateArray) -> Inputs:
         """Return the network's inputs for (B,) states on boards of one size, from the view of the seats to move.
@@ -40,6 +49,19 @@ class Network(BoardNetwork):
         width, height = sizes[0].tolist()
         declared = (games["territory"] == DECLARED).astype(np.float32)[:, None]
         return make_inputs(games, (self.num_planes, height, width), declared)
+
+    def from_export(self, observation: Tensor, action_mask: Tensor, *more: Tensor) -> Inputs:
+        """Return the inputs of `forward` for what the environment returns; see `BoardNetwork.from_export`.
+
+        The planes determine the lead, and the number of actions whether regions are declared: 2N + 1, otherwise N.
+        """
+        planes, nodes = observation.flatten(2).float(), observation.shape[2] * observation.shape[3]
+        won = (planes[:, _OWN_REGION] * planes[:, _OPPOSING_INERT]).sum(1, keepdim=True)
+        lost = (planes[:, _OPPOSING_REGION] * planes[:, _OWN_INERT]).sum(1, keepdim=True)
+        none = torch.zeros_like(observation[:, 0]).flatten(1)
+        declared = torch.cat([torch.ones_like(action_mask), none], 1)[:, nodes : nodes + 1]
+        mask = torch.cat([action_mask, none, none], 1)[:, : 2 * nodes + 1]
+        return Inputs(observation, torch.cat([(won - lost) / nodes**0.5, declared.float()], 1), mask)
 
     def _transform_actions(self, inputs: Inputs, places: Ints, rows: Ints, actions: Ints) -> Ints:
         """Return the actions on the transformed board.

@@ -27,13 +27,25 @@ from ninetka_agents.ninetka.features import (
     NUM_SECTION_FEATURES,
     NUM_SLOT_FEATURES,
     OPPOSITE_SLOT,
+    RELATIONS,
     SECTION_FEATURES,
     SLOT_FEATURES,
+    Feature,
     Features,
     make_features,
     scales,
 )
-from ninetka_agents.outputs import MASKED, Outputs, as_tensors, expected_counts, mean_and_max
+from ninetka_agents.outputs import (
+    MASKED,
+    ArrayInfo,
+    ArrayPart,
+    Evaluation,
+    Outputs,
+    as_tensors,
+    evaluate_states,
+    expected_counts,
+    mean_and_max,
+)
 from ninetka_env.core.options import short_repr
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.geometry import (
@@ -97,6 +109,26 @@ def as_inputs(features: Features, device: torch.device | str = "cpu") -> Inputs:
     return Inputs(*as_tensors(features, device))
 
 
+def _feature_input(table: dict[str, Feature], rows: tuple[int, ...], meaning: str) -> ArrayInfo:
+    parts = tuple(ArrayPart(each.name, each.first, each.count, each.meaning) for each in table.values())
+    return ArrayInfo("int8", ("positions", *rows, parts[-1].first + parts[-1].number), meaning, parts)
+
+
+_RELATED = (NUM_SLOTS, NUM_RELATIONS, NUM_SLOTS)
+_EXPORT_INPUTS = {
+    "slots": _feature_input(SLOT_FEATURES, (NUM_SLOTS,), "the features of each edge square"),
+    "sections": _feature_input(SECTION_FEATURES, (NUM_SECTIONS,), "the features of each section"),
+    "globals": _feature_input(GLOBAL_FEATURES, (), "the features of the position; the viewer is the seat to move"),
+    "relations": ArrayInfo(
+        "int8",
+        ("positions", *_RELATED),
+        "1 where a relation between two movable slots holds: [position, slot, relation, other slot]",
+        tuple(ArrayPart(name, index, 1, f"the slot {name} the other slot") for index, name in enumerate(RELATIONS)),
+    ),
+    "action_mask": ArrayInfo("int8", ("positions", NUM_ACTIONS), "the environment's mask: 1 for each legal action"),
+}
+
+
 class _Block(nn.Module):
     """A residual block: combines each slot with its opposite slot, related slots and pools over all slots."""
 
@@ -155,6 +187,8 @@ class Network(nn.Module):
     """Name of the game that the network plays."""
     num_symmetries: ClassVar[int] = 1
     """Number of symmetries that `apply_symmetries` applies; 1 means none but the identity."""
+    export_inputs: ClassVar[dict[str, ArrayInfo]] = _EXPORT_INPUTS
+    """The inputs of the exported network by name: the arguments of `from_export`, in order."""
     policy_layers: ClassVar[tuple[str, ...]] = ("policy", "neutral_out")
     """Names of the layers whose outputs are the policy logits."""
     bf16: ClassVar[bool] = False
@@ -192,10 +226,13 @@ class Network(nn.Module):
         """Return the input features of (B,) states, as seen by the seats to move."""
         return make_features(games)
 
-    def evaluate(self, games: StateArray) -> Outputs:
-        """Evaluate (B,) states for the seats to move; see `Outputs`."""
-        outputs: Outputs = self(as_inputs(self.encode(games), self.device))
-        return outputs
+    def evaluate(self, games: StateArray) -> Evaluation:
+        """Evaluate (B,) states from the point of view of the seats to move."""
+        return evaluate_states(self, games)
+
+    def from_export(self, *arrays: Tensor) -> Inputs:
+        """Return the inputs of `forward`; `ninetka_agents.ninetka.numpy_features` computes them from observations."""
+        return Inputs(*arrays)
 
     @staticmethod
     def apply_symmetries(inputs: Features, policy: Any, owners: Any, indices: Any) -> tuple[Features, Any, Any]:

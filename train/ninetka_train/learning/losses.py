@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ninetka_agents.outputs import MASKED, Outputs
+from ninetka_agents.outputs import MASKED, Outputs, forward_states
 from ninetka_env.core.verbs import StateArray
 
 Metrics = dict[str, float]
@@ -39,7 +39,7 @@ def check_finite(network: Any, games: StateArray, bf16: bool) -> None:
     if not all(bool(weights.isfinite().all()) for weights in network.parameters()):
         raise ValueError("the network's weights are not finite any more: lower learning_rate in a new run")
     with torch.inference_mode(), torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
-        outputs = network.evaluate(games[:MAX_CHECKED_POSITIONS])
+        outputs = forward_states(network, games[:MAX_CHECKED_POSITIONS])
     check_outputs(outputs.logits, outputs.values)
 
 
