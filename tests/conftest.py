@@ -71,6 +71,6 @@ def toy_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Allow a test to register games, and restore the registry after the test."""
     registry._load_all()
     known = registry._REGISTRY
-    own = replace(known, definitions=dict(known.definitions), dtypes=dict(known.dtypes))
+    own = replace(known, places={}, definitions=dict(known.definitions), dtypes=dict(known.dtypes))
     monkeypatch.setattr(registry, "_REGISTRY", own)
     monkeypatch.setattr(verbs, "_FUNCTIONS", dict(verbs._FUNCTIONS))

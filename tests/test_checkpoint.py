@@ -114,6 +114,15 @@ def test_an_edited_json_is_refused(path, changes, reason):
         load_checkpoint(path)
 
 
+def test_a_json_imports_no_module(path):
+    place = "python:a_module_that_is_missing:X"
+    edit(path, config={"game": place, "alphazero": {"teacher": place}})
+    assert load_checkpoint(path)[1].config["game"] == place
+    edit(path, environment=place)
+    with pytest.raises(ValueError, match=f"environment is '{place}', this version reads"):
+        load_checkpoint(path)
+
+
 @pytest.mark.parametrize(
     ("shape", "reason"),
     [

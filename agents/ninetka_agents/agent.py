@@ -6,15 +6,17 @@ single games are listed in `plugins.py`.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.plugins import GENERIC_AGENTS, agents_of, games_with_agent, import_object, plugins_of
+from ninetka_agents.specs import parse_options
+from ninetka_env.core import imports
 from ninetka_env.core.batch import as_states, first_unplayable
 from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
@@ -194,11 +196,38 @@ def as_agent(agent: AgentLike | str, game: str = DEFAULT_GAME) -> Agent:
         game: the game that the agent plays, if `agent` is a spec.
 
     Raises:
-        ValueError: if a spec is wrong.
+        ValueError: if a spec is wrong, or the object is no agent.
     """
     if isinstance(agent, str):
         return make_agent(agent, game)
+    check_agent(agent)
+    return _wrapped(agent)
+
+
+def _wrapped(agent: AgentLike) -> Agent:
     return agent if isinstance(agent, Agent) else _WrappedAgent(agent)
+
+
+def check_agent(agent: object, what: str = "agent", *, needs_name: bool = True) -> None:
+    """Raise `ValueError` if an object is no agent.
+
+    Args:
+        agent: any object that is not a spec.
+        what: the first word of the message: the parameter that was given.
+        needs_name: whether the agent must have a name. One that is only an opponent needs none.
+    """
+    if isinstance(agent, type):
+        missing = f"create an instance, {agent.__name__}(...)"
+    elif not callable(getattr(agent, "act", None)):
+        missing = "it has no method act"
+    elif needs_name and not isinstance(getattr(agent, "name", None), str):
+        missing = "it has no text as its name"
+    else:
+        return
+    raise ValueError(
+        f"{what}: {short_repr(agent)} is neither an agent's spec nor an agent, "
+        f"an object with a name and a method act(games, rng): {missing}"
+    )
 
 
 def make_agent(spec: str, game: str = DEFAULT_GAME) -> Agent:
@@ -208,6 +237,11 @@ def make_agent(spec: str, game: str = DEFAULT_GAME) -> Agent:
     without a key is the constructor's first argument, such as the path of a network. The name of a boolean option
     alone makes it true, as in `"mcts:simulations=1000,rave"`. A spec within a spec needs brackets if it has commas:
     `"phases:placement=[net:runs/quick,simulations=64],movement=maxn"`.
+
+    Installed packages offer further names as entry points of the group `ninetka.agents`. A spec
+    `"python:MODULE:NAME,key=value"` imports a module and makes the agent from NAME in it: a class or a function, whose
+    keyword arguments are the options, or an agent. If it has a parameter `game`, it gets the name of the game. Such a
+    spec runs code, so do not take it from a file or another user.
 
     Args:
         spec: the agent's name; options follow after a colon.
@@ -221,30 +255,65 @@ def make_agent(spec: str, game: str = DEFAULT_GAME) -> Agent:
             f"agent {short_repr(spec)}: expected text of at most {MAX_SPEC_LENGTH} characters, such as 'random'"
         )
     game_name, (name, _, text) = load_variant(game).definition.name, spec.partition(":")
+    if own := imports.split_spec(spec):
+        return _make_imported_agent(spec, *own, game_name)
     known = agents_of(game_name)
     if name not in known:
-        raise ValueError(_unknown_agent_message(name, game_name, list(known)))
+        offered = imports.entry_points(imports.AGENTS)
+        if name in offered and not games_with_agent(name):
+            return _make_imported_agent(spec, offered[name], text, game_name)
+        raise ValueError(_unknown_agent_message(name, game_name, [*known, *offered]))
     try:
         constructor = import_object(known[name])
     except ImportError as error:
         raise ValueError(f"agent {name!r} needs {error.name}: pip install 'ninetka-env[train]'") from error
-    options = _parse_options(spec, text, constructor)
+    options = parse_options(spec, text, constructor, game_name)
     if options.get("exact") and not plugins_of(game_name).prover:
         raise ValueError(f"agent {short_repr(spec)}: option exact: nothing can be proven in {game_name}")
-    if "game" in inspect.signature(constructor).parameters:
-        options["game"] = game_name
-    agent = as_agent(constructor(**options))
+    agent = _wrapped(constructor(**options))
     agent.name = spec
     if name not in GENERIC_AGENTS:
         agent.game = game_name
     return agent
 
 
+def _make_imported_agent(spec: str, place: str, text: str, game: str) -> Agent:
+    """Make an agent of another package from the class, function or agent at `"MODULE:NAME"`.
+
+    Raises:
+        ValueError: if it cannot be imported, an option is wrong, a constructor raises an exception, what is made is no
+            agent, or it plays another game.
+    """
+    asked = f"agent {short_repr(spec)}"
+    found = imports.import_place(place, asked)
+    if isinstance(found, type) or inspect.isroutine(found):
+        options = parse_options(spec, text, found, game)
+        try:
+            made = found(**options)
+        except Exception as error:
+            raise ValueError(f"{asked}: {place} fails: {imports.describe_error(error)}") from error
+    elif text:
+        raise ValueError(f"{asked}: {place} is no class and no function, so it has no options")
+    else:
+        check_agent(found, asked, needs_name=False)
+        made = copy.copy(found)  # it gets another name
+    check_agent(made, asked, needs_name=False)
+    agent = _wrapped(made)
+    try:
+        agent.name = spec
+    except AttributeError:
+        raise ValueError(f"{asked}: the attribute name of {short_repr(made)} cannot be set") from None
+    check_agent_game(agent, game)
+    return agent
+
+
 def check_agent_game(agent: AgentLike, game: str) -> None:
-    """Raise `ValueError` if an agent plays only another game than `game`."""
-    own = as_agent(agent).game
+    """Raise `ValueError` if an opponent is no agent, or an agent plays only another game than `game`."""
+    check_agent(agent, "opponents", needs_name=False)
+    own = _wrapped(agent).game
     if own and own != game:
-        raise ValueError(f"agent {agent.name!r} was made for {own}, not {game}: expected make_agent(..., {game!r})")
+        name = getattr(agent, "name", type(agent).__name__)
+        raise ValueError(f"agent {name!r} was made for {own}, not {game}: expected make_agent(..., {game!r})")
 
 
 def _unknown_agent_message(name: str, game: str, known: list[str]) -> str:
@@ -252,56 +321,6 @@ def _unknown_agent_message(name: str, game: str, known: list[str]) -> str:
     others = games_with_agent(name)
     what = f"agent {name!r} plays {', '.join(others)}, not {game}" if others else f"unknown agent {short_repr(name)}"
     return f"{what}: known are {', '.join(sorted(known))}{did_you_mean(name, known)}"
-
-
-def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dict[str, Any]:
-    parameters = {key: one for key, one in inspect.signature(constructor).parameters.items() if key != "game"}
-    options: dict[str, Any] = {}
-    for item in filter(None, _split_at_commas(text)):
-        key, equals, value = item.partition("=")
-        if not equals and isinstance(getattr(parameters.get(item), "default", None), bool):
-            key, value = item, "true"
-        elif not equals or " " in key or key.startswith("["):
-            key, value = next(iter(parameters), ""), item
-        if key not in parameters:
-            allowed = ", ".join(parameters) or "none"
-            raise ValueError(
-                f"agent {short_repr(spec)}: unknown option {short_repr(key)}, allowed are {allowed}"
-                f"{did_you_mean(key, list(parameters))}"
-            )
-        if key in options:
-            raise ValueError(f"agent {short_repr(spec)}: option {key!r} is given twice")
-        options[key] = _convert_option(spec, key, value, parameters[key])
-    return options
-
-
-def _split_at_commas(text: str) -> list[str]:
-    """Split text at the commas outside of brackets."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth = max(0, depth + (letter == "[") - (letter == "]"))
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
-
-
-def _convert_option(spec: str, key: str, value: str, parameter: inspect.Parameter) -> Any:
-    """Convert an option's text to the type of its default value, or of its annotation if the default is None."""
-    default = parameter.default
-    if isinstance(default, bool):
-        if value in ("true", "false"):
-            return value == "true"
-        raise ValueError(f"agent {short_repr(spec)}: option {key}={short_repr(value)} must be true or false")
-    if isinstance(default, str):
-        return value[1:-1] if value.startswith("[") and value.endswith("]") else value
-    whole = isinstance(default, int) or (default is None and "int" in str(parameter.annotation))
-    kind = int if whole else float
-    try:
-        return kind(value)
-    except ValueError:
-        raise ValueError(f"agent {short_repr(spec)}: option {key}={short_repr(value)} must be a number") from None
 
 
 class PerGameGenerator(np.random.Generator):

@@ -1,7 +1,7 @@
 """Plugins of the games: agents, provers, heuristics and networks, registered by module name, imported when needed.
 
 The games' packages do not depend on agents. A new game registers its plugins with `register_plugins`; a game
-without plugins has the agents of `GENERIC_AGENTS`.
+without plugins has the agents of `GENERIC_AGENTS`. Agents of other packages are found by `ninetka_env.core.imports`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ninetka_env.core import imports
 from ninetka_env.core.cache import found_by_type
 from ninetka_env.core.registry import definition_of, get_definition
 
@@ -138,6 +139,16 @@ def agents_of(game: str) -> dict[str, str]:
 def games_with_agent(agent: str) -> list[str]:
     """Return the games that have their own agent of this name."""
     return sorted(game for game, parts in _PLUGINS.items() if agent in parts.agents)
+
+
+def is_agent_name(name: str) -> bool:
+    """Return whether a name is that of an agent of any game, or of an installed package, or begins a `python:` spec."""
+    return bool(
+        name in GENERIC_AGENTS
+        or games_with_agent(name)
+        or name == imports.PREFIX
+        or name in imports.entry_points(imports.AGENTS)
+    )
 
 
 def games_with_networks() -> list[str]:

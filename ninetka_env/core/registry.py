@@ -7,7 +7,9 @@ options, such as `go:komi=6.5`. To add a game, read docs/guides/adding-a-game.md
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -15,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ninetka_env.core import verbs
+from ninetka_env.core import imports, verbs
 from ninetka_env.core.options import Option, short_repr
 from ninetka_env.core.text import did_you_mean
 
@@ -55,7 +57,7 @@ class Definition:
     """Everything that generic code must know about a game; see docs/guides/adding-a-game.md."""
 
     name: str
-    """Name in commands and configurations, in lower-case letters."""
+    """Name in commands and configurations, in lower-case letters; digits, `_` and `-` are allowed, `python` is not."""
     title: str
     """Name in texts for people."""
     version: str
@@ -71,7 +73,11 @@ class Definition:
     compiled: tuple[Callable[..., Any], ...]
     """The game's implementations of verbs; each has the name of a verb in `ninetka_env.core.verbs`."""
     class_path: str
-    """Location `"module:Class"` of the game's `Game` class, which is derived from `ninetka_env.core.game.Game`."""
+    """Location `"module:Class"` of the game's `Game` class, which is derived from `ninetka_env.core.game.Game`.
+
+    A pickle of the definition or of a variant names this module, so that another process imports it: importing the
+    module must register the game. (For a game that was loaded by a spec `python:MODULE:NAME`, the pickle names MODULE.)
+    """
     seats: tuple[str, ...]
     """Names of the seats in turn order, for the maximum number of players."""
     stages: tuple[str, ...] = ("moves",)
@@ -110,7 +116,8 @@ class Definition:
                 return one
         known = [*(one.name for one in self.options), *others]
         meant = did_you_mean(name, known)
-        raise ValueError(f"{self.name}: unknown option {short_repr(name)}, there are {', '.join(known)}{meant}")
+        there = ", ".join(known) or "none"
+        raise ValueError(f"{self.name}: unknown option {short_repr(name)}, there are {there}{meant}")
 
     def variant(self, **options: Any) -> Variant:
         """Return the variant with these options; the others have their defaults.
@@ -133,8 +140,8 @@ class Definition:
         return f"<Definition of {self.name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by name, so that another process gets the definition that is registered there."""
-        return get_definition, (self.name,)
+        """Pickle by name and module, so that another process gets the definition that is registered there."""
+        return _restore_definition, (self.name, _place_of(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,12 +199,37 @@ class Variant:
         return hash((self.definition.name, self.codes))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by name and codes, so that another process uses the game that is registered there."""
-        return _make_variant, (self.definition.name, self.codes)
+        """Pickle by name, codes and module, so that another process uses the game that is registered there."""
+        return _make_variant, (self.definition.name, self.codes, _place_of(self.definition))
 
 
-def _make_variant(name: str, codes: tuple[int, ...]) -> Variant:
-    return get_definition(name).variant_from_codes(codes)
+def _make_variant(name: str, codes: tuple[int, ...], place: str = "") -> Variant:
+    return _restore_definition(name, place).variant_from_codes(codes)
+
+
+def _place_of(definition: Definition) -> str:
+    """Return what a pickle names: the `"MODULE:NAME"` of the spec that loaded the game, or the module of its class."""
+    return _REGISTRY.places.get(definition.name, definition.class_path.partition(":")[0])
+
+
+def _restore_definition(name: str, place: str) -> Definition:
+    """Return the definition named by a pickle, after an import of `place` if this process does not know the game.
+
+    Raises:
+        ValueError: if the import fails, or does not register the game.
+    """
+    known = name in _REGISTRY.definitions or name in _REGISTRY.modules or name in imports.entry_points(imports.GAMES)
+    if known or not place:
+        return get_definition(name)
+    asked = f"game {short_repr(name)} of a pickle"
+    if ":" in place:
+        _import_definition(place, asked)
+        _REGISTRY.places.setdefault(name, place)
+    else:
+        imports.import_module(place, asked)
+    if name not in _REGISTRY.definitions:
+        raise ValueError(f"{asked}: the import of {place!r} does not register it")
+    return _REGISTRY.definitions[name]
 
 
 @dataclass
@@ -206,11 +238,15 @@ class _Registry:
 
     modules: dict[str, str] = field(default_factory=dict)
     """For each game of this package, by name, the module that registers the game when it is imported."""
+    places: dict[str, str] = field(default_factory=dict)
+    """For each game that was loaded by a spec `python:MODULE:NAME`, by name, the place `"MODULE:NAME"`."""
     definitions: dict[str, Definition] = field(default_factory=dict)
     dtypes: dict[np.dtype[Any], Definition] = field(default_factory=dict)
 
 
-_REGISTRY = _Registry({name: f"ninetka_env.games.{name}.definition" for name in ("ninetka", "go", "kropki")})
+PACKAGE_GAMES = ("ninetka", "go", "kropki")
+"""The games of this package."""
+_REGISTRY = _Registry({name: f"ninetka_env.games.{name}.definition" for name in PACKAGE_GAMES})
 DEFAULT_GAME = "ninetka"
 """The default game."""
 
@@ -219,9 +255,13 @@ def register(definition: Definition) -> Definition:
     """Register a game and return its definition.
 
     Raises:
-        ValueError: if another game has the same name or dtype, a dtype is a prefix of another dtype, a field or verb is
-            missing, or a function is not a valid verb.
+        ValueError: if the name is not allowed, another game has the same name or dtype, a dtype is a prefix of another
+            dtype, a field or verb is missing, or a function is not a valid verb.
     """
+    if not re.fullmatch(r"[a-z0-9_-]+", definition.name) or definition.name == imports.PREFIX:
+        raise ValueError(
+            f"game {short_repr(definition.name)}: a name has lower-case letters, digits, _ and -, and is not 'python'"
+        )
     before = _REGISTRY.definitions.get(definition.name)
     if before is not None and before is not definition:
         raise ValueError(f"game {definition.name!r}: another game of that name is registered already")
@@ -260,18 +300,52 @@ def _is_prefix(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
 
 
 def known_games() -> list[str]:
-    """Return the names of all games, sorted."""
-    return sorted({*_REGISTRY.modules, *_REGISTRY.definitions})
+    """Return the names of all games, sorted: those of this package, registered ones, and those of installed packages.
+
+    Installed packages offer games as entry points of the group `ninetka.games`, which are not imported for this list.
+    """
+    return sorted({*_REGISTRY.modules, *_REGISTRY.definitions, *imports.entry_points(imports.GAMES)})
+
+
+def definitions() -> Iterator[Definition]:
+    """Yield the definitions of all games: those of this package, registered ones, then those of installed packages.
+
+    A game of an installed package is imported when its turn comes, and left out if its import fails.
+    """
+    known = dict.fromkeys([*_REGISTRY.modules, *_REGISTRY.definitions])
+    yield from map(get_definition, known)
+    for name in imports.entry_points(imports.GAMES):
+        if name not in known:
+            with suppress(ValueError):
+                yield get_definition(name)
 
 
 def get_definition(name: str) -> Definition:
-    """Return a game's definition by name; `ValueError` lists the known games."""
-    if name not in _REGISTRY.definitions and name in _REGISTRY.modules:
-        importlib.import_module(_REGISTRY.modules[name])
+    """Return a game's definition by name; this imports no module that the name itself contains.
+
+    Raises:
+        ValueError: if the game is unknown, or if it cannot be imported from the package that offers it. The message
+            lists the known games, or says what fails.
+    """
+    if name not in _REGISTRY.definitions:
+        if name in _REGISTRY.modules:
+            importlib.import_module(_REGISTRY.modules[name])
+        elif (place := imports.entry_points(imports.GAMES).get(name)) is not None:
+            found = _import_definition(place, f"game {name!r} of an installed package")
+            if found.name != name:
+                raise ValueError(f"game {name!r} of an installed package: {place} is the game {found.name!r}")
     if name not in _REGISTRY.definitions:
         known = known_games()
         raise ValueError(f"unknown game {short_repr(name)}: known are {', '.join(known)}{did_you_mean(name, known)}")
     return _REGISTRY.definitions[name]
+
+
+def _import_definition(place: str, asked: str) -> Definition:
+    """Import and register the definition at `"MODULE:NAME"`; `ValueError` starts with the words `asked`."""
+    found = imports.import_place(place, asked)
+    if not isinstance(found, Definition):
+        raise ValueError(f"{asked}: {place} is {short_repr(found)}, expected the Definition of a game")
+    return register(found)
 
 
 def definition_of(dtype: np.dtype[Any]) -> Definition:
@@ -295,9 +369,9 @@ def canonical_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _load_all() -> None:
-    """Import all games of this package."""
-    for name in _REGISTRY.modules:
-        get_definition(name)
+    """Import all games, also those of installed packages."""
+    for _ in definitions():
+        pass
 
 
 verbs.on_unknown_dtype(_load_all)
@@ -311,20 +385,35 @@ def limits_of(dtype: np.dtype[Any]) -> Limits:
 def load_variant(spec: str | Variant = DEFAULT_GAME, **options: Any) -> Variant:
     """Return the variant of a spec: `"ninetka"`, `"go:komi=6.5"`, `"kropki:width=12,height=12"`.
 
+    A spec `"python:MODULE:NAME,option=value"` imports a module and takes the `Definition` NAME in it. From then on,
+    this process knows the game by its name. Such a spec runs code, so do not take it from a file or another user.
+
     Args:
         spec: the spec, or a variant.
         options: further options; they override the options in `spec`.
 
     Raises:
-        ValueError: if the game or an option is wrong; the message names it and the allowed values.
+        ValueError: if the game or an option is wrong, or a module cannot be imported; the message names it, and the
+            allowed values or what fails.
     """
     if isinstance(spec, Variant):
         return spec.replace_options(**options) if options else spec
     if not isinstance(spec, str):
         raise ValueError(f"game={short_repr(spec)}: expected text, such as {DEFAULT_GAME!r}")
-    name, _, text = spec.partition(":")
-    definition = get_definition(name)
+    definition, text = definition_of_spec(spec)
     return definition.variant(**{**_parse(definition, text.split(",")), **options})
+
+
+def definition_of_spec(spec: str) -> tuple[Definition, str]:
+    """Return the definition that a game's spec names, and the text of the options; raises as `load_variant` does."""
+    own = imports.split_spec(spec)
+    if own is None:
+        name, _, text = spec.partition(":")
+        return get_definition(name), text
+    place, text = own
+    definition = _import_definition(place, f"game {short_repr(spec)}")
+    _REGISTRY.places.setdefault(definition.name, place)
+    return definition, text
 
 
 def with_players(variant: Variant, num_players: int) -> Variant:

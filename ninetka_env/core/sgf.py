@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.record import GameRecord
-from ninetka_env.core.registry import Definition, get_definition, known_games
+from ninetka_env.core.registry import Definition, definitions
 from ninetka_env.core.stated_results import COLOURS, counted_result, read_result
 from ninetka_env.core.text import MAX_LINE_LENGTH, TAG_PATTERN, one_line, quote
 
@@ -166,15 +166,15 @@ def _decoded(nodes: list[dict[str, list[bytes]]]) -> list[Node]:
 def _game_of(root: Node) -> Definition:
     """Return the definition of the game whose number is in the root's `GM`; by default Go, as in the SGF standard."""
     game_number = value_of(root, "GM", "1")
-    numbers = {}
-    for name in known_games():
-        definition = get_definition(name)
+    titles = {}
+    for definition in definitions():
         if definition.sgf is not None:
-            numbers[str(definition.sgf[0])] = definition
-    if game_number not in numbers:
-        known = ", ".join(f"{number} ({one.title})" for number, one in sorted(numbers.items()))
-        raise ValueError(f"GM[{quote(game_number)}]: expected one of {known}")
-    return numbers[game_number]
+            number = str(definition.sgf[0])
+            if number == game_number:
+                return definition
+            titles[number] = definition.title
+    known = ", ".join(f"{number} ({title})" for number, title in sorted(titles.items()))
+    raise ValueError(f"GM[{quote(game_number)}]: expected one of {known}")
 
 
 # Functions for the games' SGF modules

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ninetka_agents.plugins import agents_of
 from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
-from ninetka_env.core.registry import DEFAULT_GAME, Variant, get_definition, known_games, load_variant
+from ninetka_env.core.registry import DEFAULT_GAME, PACKAGE_GAMES, Variant, get_definition, load_variant
 from ninetka_web.games.board import Board
 from ninetka_web.games.offer import NET, SOLVER, Json, Offer, OfferedAgent
 from ninetka_web.games.study import Study
@@ -147,7 +147,7 @@ def adapter_of(game: str) -> Adapter:
 @functools.cache
 def web_games() -> tuple[str, ...]:
     """Return the names of the games that have an adapter, the default game first."""
-    known = [name for name in known_games() if importlib.util.find_spec(f"ninetka_web.games.{name}")]
+    known = [name for name in PACKAGE_GAMES if importlib.util.find_spec(f"ninetka_web.games.{name}")]
     return tuple(sorted(known, key=lambda name: (name != DEFAULT_GAME, name)))
 
 

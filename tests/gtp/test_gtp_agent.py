@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_a_spec_takes_brackets_options_and_plain_words():
     ("spec", "message"),
     [
         ("gtp:no-such-engine --mode gtp", r"^engine 'no-such-engine': no such program on PATH or in /usr/games, .*$"),
-        ("gtp", "^no engine: expected a command, such as gtp:gnugo --mode gtp$"),
+        ("gtp", "^no engine: expected a command, such as gtp:gnugo$"),
         ("gtp:engine 'x", '^engine "engine \'x": No closing quotation$'),
         (f"gtp:[{sys.executable}],timeout=0", r"^timeout=0.0: expected a number of seconds above 0$"),
         (f"gtp:[{sys.executable}],timeout=nan", "^timeout=nan"),
@@ -83,6 +84,36 @@ def test_programs_are_also_searched_for_in_engine_folders(monkeypatch, tmp_path)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(processes, "ENGINE_FOLDERS", ("/nowhere", str(tmp_path)))
     assert find_engine("engine --mode 'a b'") == [str(program), "--mode", "a b"]
+
+
+COUNTING = ["--chinese-rules", "--capture-all-dead"]
+
+
+@needs_posix
+@pytest.mark.parametrize(
+    ("command", "options", "warning"),
+    [
+        ("gnugo", ["--mode", "gtp", *COUNTING], None),
+        ("gnugo --level 5", ["--mode", "gtp", "--level", "5", *COUNTING], None),
+        ("gnugo --chinese-rules", ["--mode", "gtp", "--chinese-rules", "--capture-all-dead"], None),
+        ("{}/gnugo", ["--mode", "gtp", *COUNTING], None),
+        ("gnugo --mode gtp --chinese-rules --capture-all-dead", ["--mode", "gtp", *COUNTING], None),
+        ("gnugo --mode gtp", ["--mode", "gtp", *COUNTING], r"gnugo: added --chinese-rules --capture-all-dead, without"),
+        ("{}/gnugo --mode=gtp --chinese-rules", ["--mode=gtp", *COUNTING], "gnugo: added --capture-all-dead, without"),
+        ("gnugo --japanese-rules", ["--mode", "gtp", "--japanese-rules", "--capture-all-dead"], "counted by area"),
+        ("mygnugo --mode gtp", ["--mode", "gtp"], None),
+    ],
+)  # fmt: skip
+def test_the_command_line_of_gnu_go_is_completed(command, options, warning, monkeypatch, tmp_path):
+    for name in ("gnugo", "mygnugo"):
+        (tmp_path / name).write_text("#!/bin/sh\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    spec = f"gtp:{command.format(tmp_path)}"
+    with pytest.warns(UserWarning, match=warning) if warning else nullcontext():
+        agent = make_agent(spec, "go")
+    assert agent._words[1:] == options
+    assert agent.name == spec
 
 
 # Processes
@@ -229,6 +260,14 @@ def test_gnu_go_plays_a_match(tmp_path):
     again = CliRunner().invoke(app, [*command, "--batch", "1"])
     assert again.exit_code == 0
     assert [record.actions for record in read_records(file)] == [record.actions for record in records]
+
+
+def test_a_random_agent_wins_no_game_against_gnu_go():
+    """It would win some if GNU Go passed while dead stones are on the board."""
+    gnugo()
+    results = play_games(["random", "gtp:gnugo --level 0"], num_games=10, game="go", seed=2)
+    assert summarise(results).agents[0].wins == 0
+    assert summarise(results).agents[1].wins == 10
 
 
 def test_gnu_go_has_the_same_stones_and_legal_moves():

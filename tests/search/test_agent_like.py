@@ -115,6 +115,69 @@ def test_wrapper_passes_on_optional_attributes():
     assert make_match([odd, "random"]).settings.opening_plies == 0
 
 
+class Nameless:
+    def act(self, games: Any, rng: np.random.Generator) -> Any:
+        return RANDOM.act(games, rng)
+
+
+class Policy:
+    """Like a module of torch or a model of Stable-Baselines3: it has other methods."""
+
+    def __call__(self, planes: Any) -> Any:
+        return planes
+
+    def predict(self, observation: Any) -> Any:
+        return 0, None
+
+    def __repr__(self) -> str:
+        return "Policy()"
+
+
+def choose(games: Any, rng: np.random.Generator) -> Any:
+    return RANDOM.act(games, rng)
+
+
+NO_AGENTS = {
+    Policy: r"<class '.*Policy'> is .*: create an instance, Policy\(\.\.\.\)$",
+    Plain: r"<class '.*Plain'> is .*: create an instance, Plain\(\.\.\.\)$",
+    Policy(): r"Policy\(\) is .*: it has no method act$",
+    choose: r"<function choose at .*> is .*: it has no method act$",
+    None: "None is .*: it has no method act$",
+    3: "3 is .*: it has no method act$",
+    Nameless(): "Nameless object at .*> is .*: it has no text as its name$",
+}
+SENTENCE = r"agent: .* is neither an agent's spec nor an agent, an object with a name and a method act\(games, rng\)"
+
+
+@pytest.mark.parametrize("given", NO_AGENTS, ids=str)
+def test_what_is_no_agent_is_described(given):
+    calls = [as_agent, lambda one: evaluate([one, "random"]), lambda one: make_match(["random", one])]
+    for call in (*calls, lambda one: play_games([one])):
+        with pytest.raises(ValueError, match=SENTENCE) as caught:
+            call(given)
+        caught.match(NO_AGENTS[given])
+    if not isinstance(given, Nameless):  # an opponent needs no name
+        for call in (lambda one: check_agent_game(one, "go"), lambda one: one_seat(opponents=[one])):
+            with pytest.raises(ValueError, match=SENTENCE.replace("agent:", "opponents:", 1)):
+                call(given)
+
+
+def test_an_opponent_without_a_name_is_named_by_its_class():
+    opponent: Any = Nameless()
+    one_seat(opponents=opponent).reset(seed=0)
+    opponent.game = "go"
+    with pytest.raises(ValueError, match="agent 'Nameless' was made for go, not ninetka"):
+        one_seat(opponents=opponent)
+
+
+@pytest.mark.parametrize("given", ["random", Plain(), 3, None], ids=str)
+def test_agents_are_given_as_a_list(given):
+    with pytest.raises(
+        ValueError, match=r"agents=.*: expected a list of agents or specs, such as \['random', 'maxn'\]"
+    ):
+        evaluate(given)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_kinds_of_agents_play_matches(kind):
     agent, has_seat_agents = kind(), issubclass(kind, PlainWithSeatAgents)

@@ -22,7 +22,7 @@ from websockets.sync.client import connect
 
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import format_record
-from ninetka_web.games.adapter import adapter_of
+from ninetka_web.games.adapter import adapter_for_text, adapter_of
 from ninetka_web.server.protocol import MAX_MESSAGE, read_message
 from ninetka_web.server.server import HEADERS, host_names, is_loopback, is_own_host
 from ninetka_web.tables.records import table_of_record
@@ -395,7 +395,10 @@ def test_every_text_is_read_or_refused_with_a_reason(text: str) -> None:
     assert len(reason) < 400
 
 
-@pytest.mark.parametrize("spec", ["gtp:touch {}", "gtp:[touch {}]", "gtp:command=touch", "phases:movement=[gtp:ls]"])
+@pytest.mark.parametrize(
+    "spec",
+    ["gtp:touch {}", "gtp:[touch {}]", "gtp:command=touch", "phases:movement=[gtp:ls]", "python:os:mkdir,path={}"],
+)
 def test_neither_browsers_nor_records_start_programs(spec: str, tmp_path: Path) -> None:
     program = spec.format(tmp_path / "started")
     requests = [{"type": "create", "seats": ["me", program], "game": game} for game in ("ninetka", "go", "kropki")]
@@ -404,13 +407,24 @@ def test_neither_browsers_nor_records_start_programs(spec: str, tmp_path: Path) 
         with pytest.raises(RefusedError):
             read_message(json.dumps(message))
     for game in ("ninetka", "go", "kropki"):
-        with pytest.raises(ValueError, match=r"unknown agent '(gtp|phases)"):
+        with pytest.raises(ValueError, match=r"unknown agent '(gtp|phases|python)"):
             get_agent(program, game)
     record = next(read_records(Path(__file__).parents[1] / "ninetka" / "games.txt"))
     text = format_record(replace(record, tags=dict.fromkeys(record.seats, program)))
     shown = table_of_record(next(read_records(io.StringIO(text))))
     assert [seat.agent for seat in shown.seats] == [""] * len(record.seats)
     assert not list(tmp_path.iterdir())
+
+
+def test_neither_browsers_nor_records_import_games() -> None:
+    with pytest.raises(RefusedError, match=r"create\.game: String should match"):
+        read_message(json.dumps({"type": "create", "seats": ["me", "me"], "game": "python:os:mkdir"}))
+    with pytest.raises(ValueError, match="unknown game 'python:os:mkdir'"):
+        adapter_of("python:os:mkdir")
+    text = "game record, format 2\ngame: python:os:mkdir\n"
+    for read in (adapter_for_text, lambda text: next(read_records(io.StringIO(text)))):
+        with pytest.raises(ValueError, match="unknown game 'python"):
+            read(text)
 
 
 def test_agents_are_chosen_from_a_list() -> None:

@@ -9,7 +9,7 @@ import sys
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,6 +45,9 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # file names may have characters that the terminal cannot show
             stream.reconfigure(encoding=_encoding_of(stream), errors="backslashreplace")
     warnings.formatwarning = _format_warning
+    sys.path.append(
+        ""
+    )  # `python:` specs name modules in the current folder; last, so that no installed module is hidden
     app(prog_name="ninetka")
 
 
@@ -60,10 +63,10 @@ def _format_warning(message: object, *_: object, **__: object) -> str:
 
 def _show_version(is_requested: bool) -> None:
     if is_requested:
-        from ninetka_env.core.registry import get_definition, known_games
+        from ninetka_env.core.registry import definitions
         from ninetka_train.machine import package_version
 
-        versions = ", ".join(get_definition(name).version for name in known_games())
+        versions = ", ".join(sorted(one.version for one in definitions()))
         typer.echo(f"ninetka {package_version()}, environments {versions}")
         raise typer.Exit
 
@@ -286,7 +289,17 @@ def gtp(
 @app.command()
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Games as `evaluate --save-games` writes them.")],
-    game: Annotated[int, integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
+    game: Annotated[
+        Any,  # int, or str for a spec
+        integer_option(
+            "--game",
+            help="Which game of the file, counted from 1; or python:MODULE:NAME if the file has games of your own.",
+            or_python_spec=True,
+        ),
+    ] = 1,
+    number: Annotated[
+        int, integer_option("--number", help="Which game of the file, if --game names games of your own.")
+    ] = 1,
     ply: Annotated[int | None, integer_option("--ply", help="Only the position after this many plies.")] = None,
     png: Annotated[
         Path | None,
@@ -296,10 +309,13 @@ def replay(
     """Print the positions of a saved game."""
     from ninetka_env.api.record_files import find_record, position_at, replay_text
     from ninetka_env.api.rendering import save_png
+    from ninetka_env.core.registry import load_variant
     from ninetka_train.reporting.boards import print_boards
 
     try:
-        record = find_record(file, game)
+        if isinstance(game, str):
+            load_variant(game)
+        record = find_record(file, number if isinstance(game, str) else game)
         if png is None:
             print_boards(lambda color: replay_text(record, ply, color=color))
         else:

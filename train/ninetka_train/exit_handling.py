@@ -251,6 +251,12 @@ def _parse_integer(text: str) -> int:
         raise typer.BadParameter(f"{quote(text)}: expected an integer") from None
 
 
-def integer_option(*names: str, help: str) -> Any:  # typer's name
-    """Return a typer option that parses an integer."""
+def integer_option(*names: str, help: str, or_python_spec: bool = False) -> Any:  # typer's name
+    """Return a typer option that parses an integer; `or_python_spec` also allows a spec `python:MODULE:NAME`."""
+    if or_python_spec:
+        return typer.Option(*names, help=help, parser=_parse_integer_or_spec, metavar="INTEGER|SPEC")
     return typer.Option(*names, help=help, parser=_parse_integer, metavar="INTEGER")
+
+
+def _parse_integer_or_spec(text: str) -> int | str:
+    return text if isinstance(text, str) and text.startswith("python:") else _parse_integer(text)

@@ -24,7 +24,14 @@ if TYPE_CHECKING:  # slow modules are imported inside the commands, so that --he
     from ninetka_train.judging.results import MatchSettings
 
 
-GameSpec = Annotated[str, typer.Option("--game", metavar="SPEC", help="The game, such as ninetka:num_players=3.")]
+GameSpec = Annotated[
+    str,
+    typer.Option(
+        "--game",
+        metavar="SPEC",
+        help="The game, such as ninetka:num_players=3, or python:MODULE:NAME for a game of your own.",
+    ),
+]
 Players = Annotated[int | None, integer_option("--players", "-n", help="Number of players.")]
 Games = Annotated[int, integer_option("--games", "-g", help="Games per lineup, rounded up to whole rotations.")]
 Seed = Annotated[int, integer_option("--seed", help="Determines every game; the same seed gives the same result.")]
@@ -108,6 +115,7 @@ def evaluate(
     After Ctrl-C or SIGTERM the figures of the finished games are reported. `--save-games FILE --resume` continues the
     match, and `--from FILE...` computes the figures of saved games.
     """
+    from ninetka_env.core.registry import load_variant
     from ninetka_train.judging.evaluate import check_figures
     from ninetka_train.judging.gate import GATE_BATCH, parse_gate
 
@@ -121,6 +129,8 @@ def evaluate(
         parsed_gate = parse_gate(gate, alpha, beta)
         if from_files:
             _check_from_options(context)
+            if game.startswith("python:"):
+                load_variant(game)  # the files have games of this module
             paths = [Path(agent) for agent in agents or ()]
             outcome = match_runner.outcome_of_files(paths)
             check(outcome.results.settings)
@@ -151,9 +161,14 @@ ALLOWED_WITH_FROM = {"agents", "gate", "alpha", "beta", "tournament", "exact", "
 
 
 def _check_from_options(context: typer.Context) -> None:
-    """Raise `ValueError` if an option is given that has no meaning with `--from`."""
+    """Raise `ValueError` if an option is given that has no meaning with `--from`.
+
+    `--game python:MODULE:NAME` has one: it imports the game of the files.
+    """
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
+        if parameter.name == "game" and context.params["game"].startswith("python:"):
+            continue
         if parameter.name not in ALLOWED_WITH_FROM and source is not None and source.name == "COMMANDLINE":
             raise ValueError(f"{parameter.opts[0]}: --from plays no games, so this has no meaning: leave it out")
 

@@ -29,6 +29,7 @@ from ninetka_agents.plugins import plugins_of
 from ninetka_env.api.record_files import write_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
+from ninetka_env.core.registry import DEFAULT_GAME
 from ninetka_train.judging.arena import make_settings, play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.gate import GATE_BATCH
@@ -37,7 +38,7 @@ from ninetka_train.judging.results import Results
 from ninetka_train.judging.saved_games import game_records
 from ninetka_train.learning import processes
 from ninetka_train.learning.alphazero import train_alphazero
-from ninetka_train.learning.config import TrainConfig, load_config
+from ninetka_train.learning.config import TrainConfig, load_config, read_settings
 from ninetka_train.learning.lock import LOCK_FILE, locked
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import league_agents, train_ppo
@@ -155,6 +156,7 @@ def _prepare_resume(config: TrainConfig, folder: Path) -> None:
     Raises:
         ValueError: if a setting differs that must not change.
     """
+    _check_same_game(config, folder)
     was = load_config(folder / CONFIG)
     length = LENGTH_SETTINGS[config.algorithm]
     before, now = (_flat(each.model_dump(mode="json")) for each in (was, config))
@@ -177,6 +179,17 @@ def _prepare_resume(config: TrainConfig, folder: Path) -> None:
         )
     if changed:
         _write_config(config, folder)
+
+
+def _check_same_game(config: TrainConfig, folder: Path) -> None:
+    """Raise `ValueError` if a run was started with another game than that of `config`.
+
+    The folder may come from another user, so its `game: python:MODULE:NAME` must not import a module that `config` has
+    not imported.
+    """
+    was, now = read_settings(folder / CONFIG).get("game", DEFAULT_GAME), config.model_dump(mode="json")["game"]
+    if was != now:
+        raise ValueError(f"{folder}: cannot be resumed with another game than it was started with: {was} (now {now})")
 
 
 def _remove_leftovers(folder: Path) -> None:

@@ -52,15 +52,9 @@ def _is_word(text: str) -> bool:
 
 def _is_address(text: str) -> bool:
     """Return whether a text looks like an address and does not start with the name of an agent of any game."""
-    from ninetka_agents.plugins import GENERIC_AGENTS, games_with_agent
+    from ninetka_agents.plugins import is_agent_name
 
-    name = text.partition(":")[0]
-    return (
-        _is_word(text)
-        and bool(re.fullmatch(_ADDRESS, text))
-        and name not in GENERIC_AGENTS
-        and not games_with_agent(name)
-    )
+    return _is_word(text) and bool(re.fullmatch(_ADDRESS, text)) and not is_agent_name(text.partition(":")[0])
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 from ray.util.metrics import Gauge
 
 from ninetka_agents.agent import Agent
+from ninetka_env.core.registry import Definition
 from ninetka_train.cluster.workers import Workers
 from ninetka_train.judging.arena import PlayBatches
 from ninetka_train.judging.lockstep import play_range, warm_up
@@ -46,7 +47,7 @@ class ClusterPlayer:
     def play_round(self, state: TrainState) -> tuple[Samples, Metrics]:
         """Play a round of self-play; see `ninetka_train.learning.alphazero.PlayRound`."""
         start, config = time.perf_counter(), state.config
-        recipe = _task_player, (config.model_dump(mode="json"), state.network, state.rounds)
+        recipe = _task_player, (config.definition, config.model_dump(mode="json"), state.network, state.rounds)
         samples = join(self.workers.map(recipe, tasks_of(config)))
         return samples, playing_speed(config, samples, time.perf_counter() - start) | self.workers.metrics
 
@@ -65,10 +66,13 @@ class ClusterPlayer:
                 gauge.set(numbers[name])
 
 
-def _task_player(settings: dict[str, Any], network: Any, number: int) -> Callable[[range], Samples]:
+def _task_player(
+    definition: Definition, settings: dict[str, Any], network: Any, number: int
+) -> Callable[[range], Samples]:
     """Return a function that plays tasks of the round with the index `number`.
 
-    Settings are passed as plain values, because their class is created at run time.
+    Settings are passed as plain values, because their class is created at run time. The definition is passed because
+    its pickle imports the module of the game.
     """
     return functools.partial(play_task, check_config(settings), network.eval(), number)
 

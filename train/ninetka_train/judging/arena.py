@@ -9,14 +9,14 @@ See `ninetka_train.judging.schedule` for seatings, and `ninetka_train.judging.lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from ninetka_agents.agent import Agent, AgentLike, as_agent, check_agent_game
+from ninetka_agents.agent import Agent, AgentLike, as_agent, check_agent, check_agent_game
 from ninetka_env.core.options import check_count, check_memory, short_repr
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import DEFAULT_GAME, Variant, load_variant, with_players
@@ -217,8 +217,7 @@ def make_settings(
     Raises:
         ValueError: if a setting is wrong; the message names the first such setting and the allowed values.
     """
-    if not agents:
-        raise ValueError("no agents: expected at least one")
+    _check_agents(agents)
     variant = load_variant(game, **options)
     if num_players is not None:
         variant = with_players(variant, num_players)
@@ -232,6 +231,17 @@ def make_settings(
         check_count("opening_plies", opening_plies, minimum=0, maximum=variant.sizes.max_plies)
     names = unique_names([one if isinstance(one, str) else one.name for one in agents])
     return MatchSettings(names, variant.spec, variant.num_players, num_games, seed, batch, opening_plies or 0, forfeit)
+
+
+def _check_agents(agents: Any) -> None:
+    """Raise `ValueError` unless `agents` are one or more agents or specs; the specs are not parsed."""
+    if isinstance(agents, str) or not isinstance(agents, Collection):
+        raise ValueError(f"agents={short_repr(agents)}: expected a list of agents or specs, such as ['random', 'maxn']")
+    if not agents:
+        raise ValueError("no agents: expected at least one")
+    for one in agents:
+        if not isinstance(one, str):
+            check_agent(one)
 
 
 def _bytes_per_game(variant: Variant) -> int:

@@ -68,6 +68,10 @@ class MatchSettings:
         """The game with its options."""
         return load_variant(self.game)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Add the variant to a pickle, so that a process which does not know the game imports its module."""
+        return {**self.__dict__, "_variant": self.variant}
+
     def make_schedule(self) -> Schedule:
         """Return the schedule of a match with these settings."""
         return make_schedule(len(self.agents), self.num_players, self.num_games)

@@ -31,7 +31,15 @@ from ninetka_agents.plugins import games_with_networks, network_of
 from ninetka_agents.search.tree import MAX_SIMULATIONS
 from ninetka_env.core.files import printable_path
 from ninetka_env.core.options import short_repr
-from ninetka_env.core.registry import DEFAULT_GAME, Definition, Variant, get_definition, load_variant, with_players
+from ninetka_env.core.registry import (
+    DEFAULT_GAME,
+    Definition,
+    Variant,
+    definition_of_spec,
+    get_definition,
+    load_variant,
+    with_players,
+)
 from ninetka_env.core.text import nearest
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.plugins import selfplay_plugin_of
@@ -410,7 +418,7 @@ def _class_for(game: Any) -> type[TrainConfig]:
     """Return the configuration class of a game; for an unknown game `TrainConfig`, whose validation fails."""
     spec = game if isinstance(game, str) else game[0] if isinstance(game, (list, tuple)) and game else ""
     try:
-        return config_class(get_definition(str(spec).partition(":")[0]).name)
+        return config_class(definition_of_spec(str(spec))[0].name)
     except ValueError:
         return TrainConfig
 
