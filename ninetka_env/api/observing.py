@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.batch import as_states, new_games
+from ninetka_env.api.positions import check_states
 from ninetka_env.core.jit import jit
-from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import StateArray, write_legal_mask, write_observation
 
@@ -42,23 +41,11 @@ def observe(games: StateArray, variant: Variant) -> Observations:
         ValueError: if `games` is not an (N,) state array, or the states belong to another variant; the message names
             the first option that differs.
     """
-    games = _check_states(games, variant)
+    games = check_states(games, variant)
     observations = np.empty((len(games), *variant.sizes.planes), np.int8)
     action_mask = np.zeros((len(games), variant.num_actions), np.int8)
     _observe_all(games, observations.reshape(len(games), int(np.prod(variant.sizes.planes))), action_mask)
     return Observations(observations, action_mask)
-
-
-def _check_states(games: StateArray, variant: Variant) -> StateArray:
-    """Return the states in the form for compiled code; raise `ValueError` if they store options of another variant."""
-    games = as_states(games)
-    if games.dtype != variant.dtype:
-        raise ValueError(f"states of another game or board size: expected states of {variant}")
-    expected = new_games(variant, make_streams(0))
-    for name in sorted({"num_players", *variant.options}.intersection(games.dtype.names or ())):
-        if (games[name] != expected[name]).any():
-            raise ValueError(f"states of games with another {name}: expected states of {variant}")
-    return games
 
 
 @jit
