@@ -31,7 +31,7 @@ def run(program, options, folder):
     done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
-    return done.stdout, torch.load(folder / "net.pt")
+    return done.stdout, torch.load(folder / "net.pt", weights_only=True)
 
 
 def win_rates(output):
