@@ -512,6 +512,12 @@ def test_workers_load_without_numba() -> None:
     assert_none({"ninetka_train.cluster.workers": loaded_imports("ninetka_train.cluster.workers", "numba", "torch")})
 
 
+def test_advantages_load_without_heavy_packages() -> None:
+    """Learners that use other libraries than torch need them, too."""
+    name = "ninetka_train.learning.advantages"
+    assert_none({name: loaded_imports(name, "numba", "torch")})
+
+
 def test_nothing_but_main_imports_the_cli() -> None:
     modules = set(modules_in("ninetka_train")) - {"ninetka_train.__main__"}
     assert_none({name: inside(runtime_imports(name), "ninetka_train.cli") for name in modules})

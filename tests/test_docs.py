@@ -173,7 +173,8 @@ def test_files_and_modules_in_the_text_exist() -> None:
     for page, span in spans():
         name = span.replace("NAME", "ninetka")
         if re.fullmatch(
-            r"(ninetka_env|ninetka_web|agents|train|configs|networks|benchmarks|tests|docs)/[\w./-]*(?<!-v0)", name
+            r"(ninetka_env|ninetka_web|agents|train|configs|networks|benchmarks|tests|docs|examples)/[\w./-]*(?<!-v0)",
+            name,
         ):
             assert (ROOT / name).exists(), (page, span)
         if re.fullmatch(r"ninetka_(env|agents|train|web)(\.\w+)+", name):

@@ -139,6 +139,8 @@ def arrays(
         run_trial(findings, f"{name}: observe", lambda: check_observed(given, games, variant), (), given.flags)
         wrong = invalid_states(games, others, over, rng)
         run_trial(findings, f"{name}: observe", lambda: observe(wrong, variant), REFUSED, (type(wrong), wrong))
+        seats = unexpected_value(rng)
+        run_trial(findings, f"{name}: observe", lambda: observe(games, variant, seats), REFUSED, (type(seats), seats))
 
     def wrapping(rng: random.Random) -> None:
         given = same_states_in_another_form(games[:1], rng)

@@ -56,10 +56,9 @@ def targets_of(movers, players, values, winners, decay):
     plies = len(movers)
     padded = np.zeros((plies + 1, 1, 4), np.float32)
     padded[:, 0, :players] = values
-    advantages, targets = np.zeros((plies, 1), np.float32), np.zeros((plies, 1, 4), np.float32)
-    own_decision_targets(
+    advantages, targets = own_decision_targets(
         np.array(movers, np.int8)[:, None], np.array([players], np.int8), padded, np.array(winners, np.int8)[:, None],
-        decay, advantages, targets,
+        decay,
     )  # fmt: skip
     return advantages[:, 0], targets[:, 0]
 

@@ -10,7 +10,7 @@ import pytest
 from test_timed_search import start_game
 
 from ninetka_agents.conformance import evaluate_uniformly
-from ninetka_agents.search.evaluation import MIN_RELATIVE_LOGIT, checked
+from ninetka_agents.search.evaluation import MIN_RELATIVE_LOGIT, checked, observation_evaluate
 from ninetka_agents.search.guided import VIRTUAL_VISITS, GuidedSearch
 from ninetka_agents.search.guided_rave import GuidedRaveSearch, GuidedRaveTree
 from ninetka_agents.search.gumbel import GumbelOptions, GumbelSearch
@@ -18,7 +18,8 @@ from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.rave_tree import RaveOptions
 from ninetka_agents.search.selection import MAX_SCALE
 from ninetka_agents.search.timed_gumbel import TimedGumbelSearch
-from ninetka_env.core.registry import limits_of
+from ninetka_env.api.observing import observe
+from ninetka_env.core.registry import limits_of, load_variant
 from ninetka_env.core.verbs import is_legal, num_actions, write_legal_mask
 
 SIMULATIONS, PLAYOUTS = 12, 6
@@ -442,3 +443,57 @@ def test_the_position_that_overflows_is_named():
 
     with pytest.raises(ValueError, match="the network's values for position 1 of 3"):
         policy_logits(Network(), positions_of("ninetka"))
+
+
+# Networks that read observations
+
+
+@pytest.mark.parametrize(
+    "spec", ["ninetka", "ninetka:num_players=3", "go:size=5", "go:size=5,allow_resign=True", "kropki:width=5,height=4"]
+)
+def test_a_network_that_reads_observations_is_searched_like_any_other(spec):
+    variant, games = load_variant(spec), np.concatenate([start_game(spec, plies).records for plies in (0, 3, 6)])
+    weights = np.random.default_rng(0).normal(size=(int(np.prod(variant.sizes.planes)), variant.num_actions))
+
+    def network(planes, mask):
+        assert planes.dtype == mask.dtype == np.int8
+        logits = planes.reshape(len(planes), -1) @ weights
+        return logits, np.full((len(planes), variant.num_players), 1 / variant.num_players)
+
+    def by_hand(states):
+        limits = limits_of(states.dtype)
+        logits, values = np.zeros((len(states), limits.actions)), np.zeros((len(states), limits.players))
+        logits[:, : variant.num_actions], values[:, : variant.num_players] = network(*observe(states, variant))
+        return logits, values
+
+    options = GumbelOptions(SIMULATIONS, playouts=0)
+    found = GumbelSearch(observation_evaluate(network, variant), options).run(games, np.random.default_rng(1))
+    expected = GumbelSearch(by_hand, options).run(games, np.random.default_rng(1))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not found.policy[:, variant.num_actions :].any()
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda planes, mask: np.zeros(mask.shape), r"returned array.* expected a pair of logits and values"),
+        (
+            lambda planes, mask: (np.zeros((1, 9)), np.ones((1, 2)) / 2),
+            r"logits are of shape \(1, 9\): expected \(1, 122\)",
+        ),
+        (lambda planes, mask: (mask, np.ones((1, 4)) / 4), r"values are of shape \(1, 4\): expected \(1, 2\)"),
+        (lambda planes, mask: (mask, [["a", "b"]]), "values are of type"),
+        (lambda planes, mask: (mask, [[0.9, 0.9]]), "values of position 0"),
+    ],
+)
+def test_wrong_results_of_a_network_are_refused(answer, message):
+    search = GumbelSearch(observation_evaluate(answer, load_variant("ninetka")), GumbelOptions(2, playouts=0))
+    with pytest.raises(ValueError, match=message):
+        search.run(start_game("ninetka", 3).records, np.random.default_rng(0))
+
+
+def test_a_network_evaluates_only_states_of_its_variant():
+    evaluate = observation_evaluate(lambda planes, mask: (mask, mask), load_variant("ninetka:num_players=3"))
+    with pytest.raises(ValueError, match="another num_players"):
+        evaluate(start_game("ninetka", 3).records)

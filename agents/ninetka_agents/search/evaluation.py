@@ -1,6 +1,7 @@
-"""Check the policies and values that a search gets from a network or another evaluation function.
+"""Evaluation functions of searches: make one from a network that reads observations, and check what it returns.
 
-Start reading at `checked`. The interface of the networks is in `ninetka_agents.outputs`.
+Start reading at `observation_evaluate` and `checked`. The interface of this project's own networks is in
+`ninetka_agents.outputs`.
 
 Compiled searches use these numbers without a check. So every search wraps its evaluation function in `checked`, which
 rejects meaningless results and repairs results that would break a comparison.
@@ -15,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.search.choices import next_choice, words_for
+from ninetka_env.api.observing import Int8s, observe
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import short_repr
-from ninetka_env.core.registry import Limits, definition_of, limits_of
+from ninetka_env.core.registry import Limits, Variant, definition_of, limits_of
 from ninetka_env.core.verbs import (
     BitSet,
     State,
@@ -48,6 +50,37 @@ MIN_RELATIVE_LOGIT = -1e9
 
 FINE, REPAIRABLE, BAD_LOGIT, BAD_VALUE, BAD_SUM = range(5)
 """Results of `_inspect`."""
+
+
+def observation_evaluate(network: Callable[[Int8s, Int8s], tuple[Any, Any]], variant: Variant) -> Evaluate:
+    """Return a function for searches that evaluates states with a network that reads observations.
+
+    Args:
+        network: called with the observations (B, C, H, W) and the action masks (B, A) of the seats to move, both int8,
+            as `ninetka_env.api.observing.observe` returns them. It returns a pair: the logits or the log policy,
+            (B, A), and the win probabilities per relative seat, `(seat - to_move) % n`, with draws shared, (B, n). Both
+            can be arrays or tensors without gradients on the CPU; illegal actions need not be masked.
+        variant: the game with its options, from `ninetka_env.core.registry.load_variant` or `vector_env(...).variant`.
+
+    The returned function raises `ValueError` for states of another variant, and if the results have another shape or
+    are not numbers. The search checks the numbers; see `checked`.
+    """
+    limits = limits_of(variant.dtype)
+
+    def evaluate(games: StateArray) -> tuple[Floats, Floats]:
+        answer = network(*observe(games, variant))
+        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+            raise ValueError(f"evaluate: returned {short_repr(answer)}: expected a pair of logits and values")
+        logits = _as_floats("logits", answer[0], (len(games), variant.num_actions))
+        values = _as_floats("values", answer[1], (len(games), variant.num_players))
+        return _widened(logits, limits.actions), _widened(values, limits.players)
+
+    return evaluate
+
+
+def _widened(array: Floats, columns: int) -> Floats:
+    """Return an array with additional columns of zeros, for actions and seats that the variant does not have."""
+    return np.pad(array, ((0, 0), (0, columns - array.shape[1])))
 
 
 def checked(evaluate: Evaluate) -> Evaluate:

@@ -176,8 +176,9 @@ class GumbelSearch(Agent):
         """Create the search.
 
         Args:
-            evaluate: policy and values of leaves; `ninetka_agents.net_agent.network_evaluate(network)` makes one. The
-                search checks what it returns, see `ninetka_agents.search.evaluation.checked`.
+            evaluate: policy and values of leaves. `ninetka_agents.search.evaluation.observation_evaluate` makes one of
+                your own network, `ninetka_agents.net_agent.network_evaluate` of a network of this project. The search
+                checks what it returns, see `ninetka_agents.search.evaluation.checked`.
             options: options of the search.
             threads: maximum number of threads; 0 for one per core. Results do not depend on it.
         """

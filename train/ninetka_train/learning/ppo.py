@@ -2,7 +2,7 @@
 
 The learner plays every seat of every game, except in games against the league, where it plays one seat. Without a
 league, a rollout of T plies of B games therefore has T * B decisions. A seat's trajectory consists of its own
-successive decisions; see `ninetka_train.learning.rollout.own_decision_targets`.
+successive decisions; see `ninetka_train.learning.advantages.seat_advantages`.
 """
 
 from __future__ import annotations
@@ -323,10 +323,9 @@ def _choose_opponents_actions(
 
 def make_batch(rollout: Rollout, decay: float, device: torch.device | str = "cpu") -> Batch:
     """Return the learner's decisions of a rollout with their targets; `decay` is the lambda of the advantages."""
-    (plies, count), seats = rollout.movers.shape, rollout.values.shape[2]
-    advantages, targets = np.zeros((plies, count), np.float32), np.zeros((plies, count, seats), np.float32)
-    own_decision_targets(
-        rollout.movers, rollout.num_players, rollout.values, rollout.winners, decay, advantages, targets
+    (plies, _), seats = rollout.movers.shape, rollout.values.shape[2]
+    advantages, targets = own_decision_targets(
+        rollout.movers, rollout.num_players, rollout.values, rollout.winners, decay
     )
     movers, players = rollout.movers.ravel(), np.tile(rollout.num_players, plies)
     values = targets.reshape(-1, seats)

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.jit import jit
-from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.random_streams import Streams, draw_below
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import OptionCodes, StateArray, is_over, play, random_action, start
+from ninetka_train.learning.advantages import SeatTargets, seat_advantages
 
 Floats = npt.NDArray[np.float32]
 
@@ -80,28 +81,17 @@ def start_games(games: StateArray, options: OptionCodes, streams: Streams, max_p
                 start(games[index], options[index], streams, index)
 
 
-@jit
 def own_decision_targets(
     movers: npt.NDArray[np.int8],
     num_players: npt.NDArray[np.int8],
     values: Floats,
     winners: npt.NDArray[np.int8],
     decay: float,
-    advantages: Floats,
-    targets: Floats,
-) -> None:
-    """Compute advantages and value targets of each seat over its own successive decisions.
+) -> SeatTargets:
+    """Return the advantages of the movers, (T, B), and the value targets of all seats, (T, B, P), as win probabilities.
 
-    A seat's trajectory consists of the plies at which it moved, regardless of how many other seats moved in between.
-    With V the seat's component of the value, r the return (1 for the winner, else 0; 1 / n for a draw) and t' the
-    seat's next decision,
-
-        A(t) = V(t') - V(t) + decay * A(t')      or, if the game ends before it moves again,      A(t) = r - V(t)
-
-    (Schulman et al., "High-dimensional continuous control using generalized advantage estimation", ICLR 2016, with
-    gamma = 1). The value target of a seat at a ply is V(t) + A(t) at the seat's next decision t, which may be this ply.
-    If the game ends before the seat moves again, the target is r. If the rollout ends before that, the seat's component
-    of the last values replaces r, also in A.
+    See `ninetka_train.learning.advantages.seat_advantages`. The only reward is that of a finished game: 1 for the
+    winner, or 1 / n for each seat if it is drawn. Targets of seats that are not in play are 0.
 
     Args:
         movers: (T, B) int8 seats.
@@ -109,28 +99,13 @@ def own_decision_targets(
         values: (T + 1, B, P) float32 per seat; the last values estimate the rest of unfinished games.
         winners: (T, B) int8, as in `Rollout`.
         decay: lambda of the advantages.
-        advantages: (T, B) float32 advantages of the movers; written.
-        targets: (T, B, P) float32 value targets per seat; written. Entries of seats that are not in play are unchanged.
     """
-    plies, batch = movers.shape
-    next_value, next_advantage = np.zeros(values.shape[2]), np.zeros(values.shape[2])
-    for index in range(batch):
-        for seat in range(num_players[index]):
-            next_value[seat], next_advantage[seat] = values[plies, index, seat], 0.0
-        for ply in range(plies - 1, -1, -1):
-            winner = winners[ply, index]
-            if winner != UNFINISHED:
-                for seat in range(num_players[index]):
-                    won = 1.0 if winner == seat else 0.0
-                    next_value[seat] = 1.0 / num_players[index] if winner < 0 else won
-                    next_advantage[seat] = 0.0
-            mover = movers[ply, index]
-            value = values[ply, index, mover]
-            advantage = next_value[mover] - value + decay * next_advantage[mover]
-            next_value[mover], next_advantage[mover] = value, advantage
-            advantages[ply, index] = advantage
-            for seat in range(num_players[index]):
-                targets[ply, index, seat] = next_value[seat] + next_advantage[seat]
+    seats = np.arange(values.shape[2])
+    in_play = seats < num_players[:, None]
+    drawn = (winners == DRAWN)[..., None]
+    shares = (winners[..., None] == seats) + drawn * (in_play / num_players[:, None])
+    own_values = np.take_along_axis(values[:-1], movers[..., None].astype(np.int64), 2)[..., 0]
+    return seat_advantages(movers, shares, winners != UNFINISHED, own_values, values[-1] * in_play, gae_lambda=decay)
 
 
 def ending_plies(winners: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:

@@ -1,0 +1,74 @@
+"""Run the programs in `examples/` for a few seconds."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+ROOT = Path(__file__).resolve().parent.parent
+TINY_PPO = (
+    "--updates 2 --num-envs 8 --num-steps 8 --past-every 1 --past-share 0.5 --minibatch 32 --width 8 --eval-games 6"
+)
+TINY_ALPHAZERO = (
+    "--iterations 2 --num-envs 8 --num-steps 40 --window 60 --simulations 4 --minibatch 32 --width 8 --eval-games 6"
+)
+PPO_GAMES = ["ninetka:num_players=3,auto_pass=False", "kropki:width=5,height=4"]
+SMALL_KROPKI = "kropki:width=4,height=4,territory=immediate"
+
+
+def run(program, options, folder):
+    """Run a program in a folder; return its output and the file that it saved."""
+    packages = [str(ROOT / part) for part in ("", "agents", "train")] + [os.environ.get("PYTHONPATH", "")]
+    own = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, packages))}
+    command = [sys.executable, ROOT / "examples" / program, *options.split(), "--threads", "1", "--save", "net.pt"]
+    done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout, torch.load(folder / "net.pt", weights_only=True)
+
+
+def win_rates(output):
+    """Return (share, low, high) in percent at the start and at the end."""
+    found = re.findall(r"^(start|end): ([\d.]+)% \[([\d.]+)%, ([\d.]+)%\] against ", output, re.M)
+    assert [when for when, *_ in found] == ["start", "end"]
+    return [tuple(map(float, numbers)) for _, *numbers in found]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", [*PPO_GAMES, pytest.param("go:size=5", marks=pytest.mark.exhaustive)])
+def test_ppo_plays_learns_and_saves(game, tmp_path):
+    output, saved = run("ppo_selfplay.py", f"--game {game} --opponent random {TINY_PPO}", tmp_path)
+    assert len(win_rates(output)) == 2
+    assert "2 updates, 128 plies" in output
+    assert saved["game"] == game
+    assert all(weights.isfinite().all() for weights in saved["weights"].values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", ["ninetka:num_players=3", pytest.param(SMALL_KROPKI, marks=pytest.mark.exhaustive)])
+def test_alphazero_plays_learns_and_saves(game, tmp_path):
+    output, saved = run("alphazero.py", f"--game {game} --opponent random {TINY_ALPHAZERO}", tmp_path)
+    assert len(win_rates(output)) == 2
+    assert "2 iterations, 640 plies" in output
+    assert all(weights.isfinite().all() for weights in saved["weights"].values())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [
+        ("ppo_selfplay.py", "--updates 24 --num-envs 64 --num-steps 16 --minibatch 256"),
+        ("alphazero.py", "--iterations 24 --num-envs 32 --num-steps 16 --minibatch 256"),
+    ],
+)
+def test_a_minute_of_self_play_improves_the_network(program, options, tmp_path):
+    game = "--game kropki:width=6,height=5,territory=immediate --opponent random --eval-games 300"
+    before, after = win_rates(run(program, f"{game} {options} --seed 1", tmp_path)[0])
+    assert after[1] > before[2]  # the intervals do not overlap

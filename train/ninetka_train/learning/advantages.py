@@ -1,0 +1,116 @@
+"""Advantages and value targets for games in which the seats do not alternate strictly; needs only numpy.
+
+Start reading at `seat_advantages`. The guide on self-play (`docs/guides/self-play.md`) explains how to use it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.options import check_nonnegative, short_repr
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float32]
+
+
+class SeatTargets(NamedTuple):
+    """Targets for the T * N decisions of a rollout of N games."""
+
+    advantages: Floats
+    """(T, N) float32: the advantage of each decision, for the seat that made it."""
+    returns: Floats
+    """(T, N, n) float32: the value target of every seat at every ply. The target of the seat that moved is its value
+    plus its advantage. The target of each other seat is that of its next decision, plus its rewards until then."""
+
+
+def seat_advantages(
+    seats: npt.ArrayLike,
+    rewards: npt.ArrayLike,
+    terminated: npt.ArrayLike,
+    values: npt.ArrayLike,
+    last_values: npt.ArrayLike,
+    gamma: float = 1.0,
+    gae_lambda: float = 0.95,
+) -> SeatTargets:
+    """Return generalised advantage estimates over each seat's own decisions, for a rollout of `vector_env`.
+
+    A seat's trajectory consists of the plies at which it moved, regardless of how many moves other seats made in
+    between, if any. Let V be the seat's value, t' its next decision after ply t in the same game, and R the sum of its
+    rewards from ply t until before t'. Then
+
+        A(t) = R + gamma * V(t') - V(t) + gamma * lambda * A(t')
+
+    If the game ends before the seat moves again, A(t) = R - V(t), where R includes its reward for the ply that ended
+    the game, no matter which seat played it. If the rollout ends before that, A(t) = R + gamma * V' - V(t), where V' is
+    the seat's component of `last_values`. (Schulman et al., "High-dimensional continuous control using generalized
+    advantage estimation", ICLR 2016, equation 16.)
+
+    So `gamma` discounts once per decision of the same seat, not once per ply, as if the other seats were part of the
+    environment. Seats do not influence each other: if some seats do not learn, their `values` can be any finite
+    numbers.
+
+    Args:
+        seats: (T, N) integers, the seats that moved: `to_move` before each step.
+        rewards: (T, N, n) rewards of all seats for each step.
+        terminated: (T, N) whether the step ended the game; the next ply of that row belongs to a new game.
+        values: (T, N) the value of each position before the step, for the seat that moved.
+        last_values: (N, n) the value of each position after the last step, for every seat; see
+            `ninetka_env.api.observing.observe`.
+        gamma: discount per decision, 0..1. It need not be below 1, because all games end.
+        gae_lambda: lambda, 0..1: 0 for one-step differences, 1 for the sum of all later rewards.
+
+    Raises:
+        ValueError: if an array has the wrong shape or type, a seat does not exist, or a number is not within 0..1.
+    """
+    moved = _as_array("seats", seats, "iu", ("T", "N"))
+    plies, count = moved.shape
+    each_reward = _as_array("rewards", rewards, "biuf", (plies, count, "n"))
+    players = each_reward.shape[2]
+    ends = _as_array("terminated", terminated, "biu", (plies, count)).astype(np.bool_)
+    value = _as_array("values", values, "biuf", (plies, count)).astype(np.float64)
+    last_value = _as_array("last_values", last_values, "biuf", (count, players)).astype(np.float64)
+    for name, number in (("gamma", gamma), ("gae_lambda", gae_lambda)):
+        if check_nonnegative(name, number) > 1:
+            raise ValueError(f"{name}={short_repr(number)}: expected a number from 0 to 1")
+    if moved.size and (moved.min() < 0 or moved.max() >= players):
+        raise ValueError(f"seats: from {moved.min()} to {moved.max()}: expected 0..{players - 1}, as `rewards` has")
+    return _go_back(moved.astype(np.int64), each_reward, ends, value, last_value, float(gamma), float(gae_lambda))
+
+
+def _go_back(
+    seats: Array, rewards: Array, ends: Array, values: Array, last_values: Array, gamma: float, gae_lambda: float
+) -> SeatTargets:
+    """Compute the targets from the last ply to the first, in all games at once."""
+    advantages, returns = np.empty(seats.shape, np.float32), np.empty(rewards.shape, np.float32)
+    # What follows for each seat, (N, n): rewards until its next decision, and value and advantage of that decision.
+    reward, next_advantage = np.zeros((2, *last_values.shape))
+    next_value = last_values.copy()
+    rows = np.arange(len(last_values))
+    for ply in range(len(seats) - 1, -1, -1):
+        for array in (reward, next_value, next_advantage):
+            array[ends[ply]] = 0.0  # the next ply belongs to another game
+        reward += rewards[ply]
+        mover = rows, seats[ply]
+        advantage = reward[mover] + gamma * next_value[mover] - values[ply] + gamma * gae_lambda * next_advantage[mover]
+        reward[mover], next_value[mover], next_advantage[mover] = 0.0, values[ply], advantage
+        advantages[ply] = advantage
+        returns[ply] = reward + next_value + next_advantage
+    return SeatTargets(advantages, returns)
+
+
+def _as_array(name: str, given: npt.ArrayLike, kinds: str, shape: tuple[int | str, ...]) -> Array:
+    """Return an array of this shape, with text for any length, and a dtype of one of `kinds` (`numpy.dtype.kind`)."""
+    try:
+        array = np.asarray(given)
+    except ValueError:  # sequences of different lengths
+        array = np.empty(0, object)
+    if array.dtype.kind not in kinds:
+        expected = "numbers" if "f" in kinds else "integers"
+        raise ValueError(f"{name}: expected an array of {expected}, got {short_repr(given)}")
+    fits = [isinstance(length, str) or length == found for length, found in zip(shape, array.shape, strict=False)]
+    if len(shape) != array.ndim or not all(fits):
+        raise ValueError(f"{name}: expected shape ({', '.join(map(str, shape))}), got {array.shape}")
+    return array
