@@ -62,9 +62,6 @@ def jit(function: F | None = None, *, inline: bool = False, refcount: bool = Tru
     return compiled
 
 
-jit_internal = functools.partial(jit, refcount=False)
-
-
 class _Dispatcher(CPUDispatcher):
     """A compiled function.
 

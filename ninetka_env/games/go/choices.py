@@ -5,7 +5,7 @@ Stronger playouts are in `ninetka_agents.go.playout`.
 
 from __future__ import annotations
 
-from ninetka_env.core.jit import jit, jit_internal
+from ninetka_env.core.jit import jit
 from ninetka_env.core.random_streams import Streams, draw_below
 from ninetka_env.core.verbs import BITS_PER_WORD, BitSet, State, Trace, append_to_trace
 from ninetka_env.games.go.geometry import DIAGONALS, NEIGHBOURS, WALL, i64, table_offset
@@ -55,7 +55,7 @@ def traced_playout(game: State, streams: Streams, index: int, trace: Trace) -> N
         take_turn(game, action)
 
 
-@jit_internal
+@jit(refcount=False)
 def _draw_point(game: State, streams: Streams, index: int) -> int:
     """Return a uniformly random legal point that is not an own eye, or the pass if there is none.
 
@@ -74,7 +74,7 @@ def _draw_point(game: State, streams: Streams, index: int) -> int:
     return len(game.empty)
 
 
-@jit_internal
+@jit(refcount=False)
 def is_eye(game: State, point: int) -> bool:
     """Return whether an empty point is a single-point eye of the seat to move.
 

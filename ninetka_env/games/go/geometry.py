@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, jit_internal, readonly_array
+from ninetka_env.core.jit import jit, readonly_array
 
 MIN_SIZE, MAX_SIZE = 2, 19
 """The range of board sizes."""
@@ -39,7 +39,7 @@ FILE_NAMES = "ABCDEFGHJKLMNOPQRST"
 _SIZES = range(MIN_SIZE, MAX_SIZE + 1)
 
 
-@jit_internal
+@jit(refcount=False)
 def i64(number: Any) -> int:
     """Convert a number of any integer type to int64, because numba compiles a function for each argument type."""
     return np.int64(number)  # type: ignore[return-value]  # in numba, int(..) does not change the type

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, jit_internal
+from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import State
 from ninetka_env.games.go.geometry import NEIGHBOURS, i64, table_offset
 from ninetka_env.games.go.repetition import has_superko, violates_superko
@@ -77,7 +77,7 @@ def write_observation(game: State, viewer: int, planes: Tensor) -> None:
         _write_standard(game, viewer, planes)
 
 
-@jit_internal
+@jit(refcount=False)
 def _write_alphazero(game: State, viewer: int, planes: Tensor) -> None:
     for seat in range(2):
         colour, first = seat + 1, (_HISTORY + 1) * (seat != viewer)
@@ -87,7 +87,7 @@ def _write_alphazero(game: State, viewer: int, planes: Tensor) -> None:
     _fill(game, planes, _BLACK_TO_MOVE, game.to_move == 0)
 
 
-@jit_internal
+@jit(refcount=False)
 def _write_standard(game: State, viewer: int, planes: Tensor) -> None:
     own, on = viewer + 1, not is_over(game)
     _write_stones(game, own, planes, _STONES)
@@ -105,7 +105,7 @@ def _write_standard(game: State, viewer: int, planes: Tensor) -> None:
     _fill(game, planes, _AHEAD, _is_ahead(game, viewer))
 
 
-@jit_internal
+@jit(refcount=False)
 def _write_stones(game: State, colour: int, planes: Tensor, plane: int) -> None:
     """Mark the stones of a colour. The loop is vectorised because it compares int8 with int8."""
     points, cell = len(game.empty), np.int8(colour)
@@ -114,7 +114,7 @@ def _write_stones(game: State, colour: int, planes: Tensor, plane: int) -> None:
         target[point] = game.board[point] == cell
 
 
-@jit_internal
+@jit(refcount=False)
 def _write_earlier_stones(game: State, colour: int, ago: int, planes: Tensor, plane: int) -> None:
     """Mark the stones of a colour `ago + 1` turns ago."""
     points, mask, cell = len(game.empty), np.uint16(3 << 2 * ago), np.uint16(colour << 2 * ago)
@@ -123,7 +123,7 @@ def _write_earlier_stones(game: State, colour: int, ago: int, planes: Tensor, pl
         target[point] = np.uint16(game.board_history[point] & mask) == cell
 
 
-@jit_internal
+@jit(refcount=False)
 def _fill(game: State, planes: Tensor, plane: int, value: bool) -> None:
     points, number = len(game.empty), np.int8(value)
     target = planes[plane * points : (plane + 1) * points]
@@ -131,7 +131,7 @@ def _fill(game: State, planes: Tensor, plane: int, value: bool) -> None:
         target[point] = number
 
 
-@jit_internal
+@jit(refcount=False)
 def _write_liberties(game: State, own: int, planes: Tensor) -> None:
     """Mark the stones of each chain in the plane of its number of liberties."""
     points, counts, kinds = len(game.empty), scratch(), scratch()
@@ -143,7 +143,7 @@ def _write_liberties(game: State, own: int, planes: Tensor) -> None:
         _write_kind(points, kinds, (3 - own) << 2 | count, planes, _OTHER + count - 1)
 
 
-@jit_internal
+@jit(refcount=False)
 def _count_liberties(game: State, counts: Bytes) -> None:
     """Write the number of liberties of each chain, at most 3, at the index of its head.
 
@@ -176,7 +176,7 @@ def _write_kind(points: int, kinds: Bytes, kind: int, planes: Tensor, plane: int
         target[point] = kinds[point] == wanted
 
 
-@jit_internal
+@jit(refcount=False)
 def _write_ko(game: State, planes: Tensor) -> None:
     points = len(game.empty)
     if game.ko_point >= 0:
@@ -188,7 +188,7 @@ def _write_ko(game: State, planes: Tensor) -> None:
                 planes[_KO * points + point] = 1
 
 
-@jit_internal
+@jit(refcount=False)
 def _write_last(game: State, planes: Tensor) -> None:
     points = len(game.empty)
     if game.last >= 0:
@@ -197,7 +197,7 @@ def _write_last(game: State, planes: Tensor) -> None:
         planes[(_LAST + 1) * points + game.before_last] = 1
 
 
-@jit_internal
+@jit(refcount=False)
 def _is_ahead(game: State, viewer: int) -> bool:
     """Return whether the viewer has more points, komi included. Resignations are ignored."""
     black, white = points_of(game)

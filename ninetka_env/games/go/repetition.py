@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_env.core.jit import jit_internal, readonly_array
+from ninetka_env.core.jit import jit, readonly_array
 from ninetka_env.core.verbs import State
 from ninetka_env.games.go.geometry import MAX_SIZE, NEIGHBOURS, table_offset
 
@@ -35,13 +35,13 @@ TURN_KEY = _RANDOM[0]
 _WORD_SHIFT, _BIT_SHIFT, _BIT_MASK, _ONE = np.uint64(58), np.uint64(52), np.uint64(63), np.uint64(1)
 
 
-@jit_internal
+@jit(refcount=False)
 def has_superko(game: State) -> bool:
     """Return whether the state stores earlier boards (superko). Resolved at compile time from the dtype."""
     return len(game.board_hashes) > 1
 
 
-@jit_internal
+@jit(refcount=False)
 def clear_boards(game: State) -> None:
     """Clear the stored boards."""
     game.num_board_hashes = 0
@@ -51,7 +51,7 @@ def clear_boards(game: State) -> None:
         game.hash_filter[place] = 0
 
 
-@jit_internal
+@jit(refcount=False)
 def add_board(game: State, hash_: np.uint64) -> None:
     """Add the hash of a board to the stored boards."""
     game.board_hashes[game.num_board_hashes] = hash_
@@ -59,7 +59,7 @@ def add_board(game: State, hash_: np.uint64) -> None:
     game.hash_filter[np.int64(hash_ >> _WORD_SHIFT)] |= _ONE << ((hash_ >> _BIT_SHIFT) & _BIT_MASK)
 
 
-@jit_internal
+@jit(refcount=False)
 def is_earlier_board(game: State, hash_: np.uint64) -> bool:
     """Return whether a board with this hash is stored."""
     if not (game.hash_filter[np.int64(hash_ >> _WORD_SHIFT)] >> ((hash_ >> _BIT_SHIFT) & _BIT_MASK)) & _ONE:
@@ -70,7 +70,7 @@ def is_earlier_board(game: State, hash_: np.uint64) -> bool:
     return False
 
 
-@jit_internal
+@jit(refcount=False)
 def hash_of(game: State) -> np.uint64:
     """Compute the hash of the current board; with situational superko, it includes the player to move."""
     hash_ = np.uint64(0)
@@ -82,7 +82,7 @@ def hash_of(game: State) -> np.uint64:
     return hash_
 
 
-@jit_internal
+@jit(refcount=False)
 def hash_after_pass(game: State) -> np.uint64:
     """Return the hash of the board after a pass of the seat to move."""
     hash_ = game.board_hashes[game.num_board_hashes - 1]
@@ -91,7 +91,7 @@ def hash_after_pass(game: State) -> np.uint64:
     return hash_
 
 
-@jit_internal
+@jit(refcount=False)
 def hash_after(game: State, point: int) -> np.uint64:
     """Return the hash of the board after the seat to move has placed a stone on an empty point and captured."""
     hash_ = hash_after_pass(game) ^ STONE_KEYS[game.to_move, point]
@@ -107,7 +107,7 @@ def hash_after(game: State, point: int) -> np.uint64:
     return hash_
 
 
-@jit_internal
+@jit(refcount=False)
 def count_neighbours_in_chain(game: State, row: int, head: int) -> int:
     """Return how many neighbours of the point in `row` of the tables belong to the chain with head `head`."""
     count = 0
@@ -116,7 +116,7 @@ def count_neighbours_in_chain(game: State, row: int, head: int) -> int:
     return count
 
 
-@jit_internal
+@jit(refcount=False)
 def _is_first_of_chain(game: State, row: int, k: int) -> bool:
     """Return whether none of the neighbours 0..k-1 of the point in `row` belongs to the chain of neighbour `k`."""
     for before in range(k):
@@ -125,7 +125,7 @@ def _is_first_of_chain(game: State, row: int, k: int) -> bool:
     return True
 
 
-@jit_internal
+@jit(refcount=False)
 def _chain_hash(game: State, head: int, seat: int) -> np.uint64:
     hash_, stone = STONE_KEYS[seat, head], game.next_stone[head]
     while stone != head:
@@ -134,7 +134,7 @@ def _chain_hash(game: State, head: int, seat: int) -> np.uint64:
     return hash_
 
 
-@jit_internal
+@jit(refcount=False)
 def violates_superko(game: State, point: int) -> bool:
     """Return whether a stone on an empty point repeats an earlier board; the placement must not be suicide.
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, jit_internal, lowest_bit
+from ninetka_env.core.jit import jit, lowest_bit
 from ninetka_env.core.random_streams import Streams
 from ninetka_env.core.verbs import OptionCodes, State
 from ninetka_env.games.go.geometry import (
@@ -125,7 +125,7 @@ def start(game: State, options: OptionCodes, streams: Streams, index: int) -> No
         add_board(game, hash_of(game))
 
 
-@jit_internal
+@jit(refcount=False)
 def _give_handicap(game: State, stones: int) -> None:
     """Put black stones on the first of `HANDICAP_POINTS`, with White to move."""
     for point in HANDICAP_POINTS[:stones]:
@@ -134,7 +134,7 @@ def _give_handicap(game: State, stones: int) -> None:
     game.to_move = 1
 
 
-@jit_internal
+@jit(refcount=False)
 def clear(game: State) -> None:
     """Reset `game` to an empty board with seat 0 to move; its options do not change."""
     points = len(game.empty)
@@ -181,7 +181,7 @@ def is_legal(game: State, action: int) -> bool:
     return action >= len(game.empty) or (game.board[action] == 0 and may_place(game, action))
 
 
-@jit_internal
+@jit(refcount=False)
 def may_place(game: State, point: int) -> bool:
     """Return whether the seat to move may place a stone on an empty point; the game must not be over."""
     if point == game.ko_point or is_suicide(game, point):
@@ -189,7 +189,7 @@ def may_place(game: State, point: int) -> bool:
     return not (has_superko(game) and violates_superko(game, point))
 
 
-@jit_internal
+@jit(refcount=False)
 def is_suicide(game: State, point: int) -> bool:
     """Return whether a stone of the seat to move on an empty point would capture nothing and have no liberty."""
     if game.occupied_sides[point] < 4:
@@ -251,14 +251,14 @@ def play(game: State, action: int) -> int:
     return 0
 
 
-@jit_internal
+@jit(refcount=False)
 def _update_history(game: State) -> None:
     """Add the current board to `board_history`, which stores the last seven boards."""
     for point in range(len(game.board_history)):
         game.board_history[point] = ((game.board_history[point] << 2) | game.board[point]) & 0x3FFF
 
 
-@jit_internal
+@jit(refcount=False)
 def take_turn(game: State, action: int) -> None:
     """Place a stone or pass, and give the turn to the other seat. Unlike `play`, do not update `board_history`."""
     game.ko_point = NO_POINT
@@ -278,7 +278,7 @@ def take_turn(game: State, action: int) -> None:
     game.to_move = 1 - game.to_move
 
 
-@jit_internal
+@jit(refcount=False)
 def place_stone(game: State, point: int) -> None:
     """Place a stone of the seat to move, remove what it captures, and set the ko point."""
     add_stone(game, point, game.to_move + 1)
@@ -289,7 +289,7 @@ def place_stone(game: State, point: int) -> None:
             game.ko_point = game.empty[game.num_empty - 1]  # the point of the captured stone
 
 
-@jit_internal
+@jit(refcount=False)
 def add_stone(game: State, point: int, colour: int) -> None:
     """Put a stone on an empty point without capturing: chains without a liberty stay."""
     points = len(game.empty)
@@ -313,7 +313,7 @@ def add_stone(game: State, point: int, colour: int) -> None:
             _join_chains(game, game.chain[neighbour], game.chain[point])
 
 
-@jit_internal
+@jit(refcount=False)
 def _remove_from_empty(game: State, point: int) -> None:
     """Remove a point from the list of empty points; the last point of the list takes its index."""
     game.num_empty -= 1
@@ -322,7 +322,7 @@ def _remove_from_empty(game: State, point: int) -> None:
     game.empty_index[moved] = place
 
 
-@jit_internal
+@jit(refcount=False)
 def _join_chains(game: State, one: int, other: int) -> None:
     """Join two chains, given by their heads; the head of the chain with more stones becomes the common head."""
     if game.stones[one] < game.stones[other]:
@@ -336,7 +336,7 @@ def _join_chains(game: State, one: int, other: int) -> None:
     game.next_stone[one], game.next_stone[other] = game.next_stone[other], game.next_stone[one]
 
 
-@jit_internal
+@jit(refcount=False)
 def _capture_around(game: State, point: int) -> int:
     """Remove the opponent's chains next to a point that have no liberty; return the number of their stones."""
     row, captured, dead = table_offset(len(game.empty)) + point, 0, 0
@@ -351,7 +351,7 @@ def _capture_around(game: State, point: int) -> int:
     return captured
 
 
-@jit_internal
+@jit(refcount=False)
 def _remove_chain(game: State, head: int) -> int:
     """Remove a chain from the board; return the number of its stones."""
     points, stone = len(game.empty), head

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, jit_internal
+from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.verbs import State
 from ninetka_env.games.go.geometry import BLACK, NOT_FIRST_FILE, NOT_LAST_FILE, WHITE, table_offset
@@ -74,7 +74,7 @@ def write_targets(game: State, targets: npt.NDArray[np.int8]) -> None:
         targets[point] = 0 if who == BLACK else 1 if who == WHITE else -1
 
 
-@jit_internal
+@jit(refcount=False)
 def points_of(game: State) -> tuple[int, int]:
     """Return the points of Black and White, without komi, by the game's option `scoring`."""
     reach = scratch()
@@ -89,7 +89,7 @@ def points_of(game: State) -> tuple[int, int]:
     return int(black) + _points_beyond_area(game, 0), int(white) + _points_beyond_area(game, 1)
 
 
-@jit_internal
+@jit(refcount=False)
 def _points_beyond_area(game: State, seat: int) -> int:
     """Return the points, possibly negative, that `"document"` or `"territory"` scoring adds to the area of a seat."""
     stones = 0
@@ -99,7 +99,7 @@ def _points_beyond_area(game: State, seat: int) -> int:
     return game.captured[seat] - stones
 
 
-@jit_internal
+@jit(refcount=False)
 def _write_reach(game: State, reach: Bytes) -> None:
     """Write the colours that each point p reaches into `reach[_OFFSET + p]`, as a cell code, or 3 for both colours.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, jit_internal
+from ninetka_env.core.jit import jit
 from ninetka_env.core.random_streams import Streams, draw_below
 from ninetka_env.core.verbs import BITS_PER_WORD, BitSet, State, Trace, append_to_trace
 from ninetka_env.games.kropki.geometry import LIVE_MASK
@@ -39,7 +39,7 @@ def write_choices(game: State, choices: BitSet) -> None:
         choices[word] = bits
 
 
-@jit_internal
+@jit(refcount=False)
 def _add_choice(choices: BitSet, choice: int) -> None:
     choices[choice // BITS_PER_WORD] |= np.int64(1) << (choice % BITS_PER_WORD)
 
@@ -56,7 +56,7 @@ def random_action(game: State, streams: Streams, index: int) -> int:
     return _random_drawing(game, streams, index) if game.drawing else _random_node(game, streams, index)
 
 
-@jit_internal
+@jit(refcount=False)
 def _random_node(game: State, streams: Streams, index: int) -> int:
     """Return a uniformly random free node, by rejection sampling if more than an eighth of the nodes are free."""
     nodes, place = num_nodes(game), int(game.width) + 1
@@ -72,7 +72,7 @@ def _random_node(game: State, streams: Streams, index: int) -> int:
     return place - int(game.width) - 2
 
 
-@jit_internal
+@jit(refcount=False)
 def _random_drawing(game: State, streams: Streams, index: int) -> int:
     """Return a uniformly random action among those that draw a core or end the turn."""
     nodes, count = num_nodes(game), count_drawable(game)
@@ -121,7 +121,7 @@ def play_random_cells(game: State, streams: Streams, index: int, cells: CellIndi
             _finish_turn_at_random(game, streams, index, trace)
 
 
-@jit_internal
+@jit(refcount=False)
 def _finish_turn_at_random(game: State, streams: Streams, index: int, trace: Trace | None) -> None:
     """Play random drawing actions until the turn of the seat that is drawing has ended."""
     while game.drawing:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, jit_internal, readonly_array
+from ninetka_env.core.jit import jit, readonly_array
 from ninetka_env.core.verbs import State
 from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE_MASK, POINT_MASK, REGION_MASK
 from ninetka_env.games.kropki.regions import any_neighbour_has, count_drawable, drawable_node
@@ -116,7 +116,7 @@ def write_fast_planes(game: State, viewer: int, planes: Int8Array) -> None:
             _write_drawable(game, planes[_DRAWABLE * nodes : (_DRAWABLE + 1) * nodes])
 
 
-@jit_internal
+@jit(refcount=False)
 def _write_tested_plane(cell: Cells, test: Cells, plane: Int8Array) -> None:
     """Write a plane: 1 for the nodes that pass a test of `_PLANE_TESTS`, else 0."""
     bits, value, other_bits, excluded = test
@@ -124,7 +124,7 @@ def _write_tested_plane(cell: Cells, test: Cells, plane: Int8Array) -> None:
         plane[node] = ((cell[node] & bits) == value) & ((cell[node] & other_bits) != excluded)
 
 
-@jit_internal
+@jit(refcount=False)
 def _write_drawable(game: State, plane: Int8Array) -> None:
     """Mark the drawable cores: the nodes that name them, and the enclosed nodes connected to these nodes."""
     for number in range(count_drawable(game)):
@@ -134,7 +134,7 @@ def _write_drawable(game: State, plane: Int8Array) -> None:
             _fill_core(game, plane, node)
 
 
-@jit_internal
+@jit(refcount=False)
 def _fill_core(game: State, plane: Int8Array, node: int) -> None:
     """Mark the core of a marked node: sweep down and up over the marked nodes and one row beyond until nothing changes.
 
@@ -153,7 +153,7 @@ def _fill_core(game: State, plane: Int8Array, node: int) -> None:
             here -= 1
 
 
-@jit_internal
+@jit(refcount=False)
 def _mark_neighbour(game: State, plane: Int8Array, node: int) -> bool:
     """Mark an enclosed node if a neighbour is marked; return whether it is newly marked.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, jit_internal
+from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import OptionCodes, State, StateArray
@@ -93,7 +93,7 @@ def _write_state(
         _recompute_enclosed(game, seat)
 
 
-@jit_internal
+@jit(refcount=False)
 def _recompute_enclosed(game: State, seat: int) -> None:
     """Recompute which nodes a seat encloses, by a flood fill from the edge, and recount the seat's `capturable`.
 
@@ -122,7 +122,7 @@ def _recompute_enclosed(game: State, seat: int) -> None:
     _recount_capturable(game, seat)
 
 
-@jit_internal
+@jit(refcount=False)
 def _recount_capturable(game: State, seat: int) -> None:
     held = 0
     for place in range(int(game.width) + 1, int(game.width) + 1 + int(game.width) * int(game.height)):

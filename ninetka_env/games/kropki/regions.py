@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_env.core.jit import jit, jit_internal, lowest_bit
+from ninetka_env.core.jit import jit, lowest_bit
 from ninetka_env.core.verbs import State
 from ninetka_env.games.kropki.geometry import (
     ARC_DIRECTION,
@@ -47,13 +47,13 @@ u64 = np.uint64
 """Converts an index to uint64, which is faster: compiled code tests whether a signed index counts from the end."""
 
 
-@jit_internal
+@jit(refcount=False)
 def direction_step(game: State, direction: int) -> int:
     """Return the step from a cell to its neighbour in a direction."""
     return int(STEP_ROWS[direction]) * int(game.width) + int(STEP_COLUMNS[direction])
 
 
-@jit_internal
+@jit(refcount=False)
 def ring_of(game: State, place: int, bits: int, value: int) -> int:
     """Return the bit set of the directions in which the neighbour of cell `place` has `cell & bits == value`."""
     cell, w = game.cell, int(game.width)
@@ -72,7 +72,7 @@ def ring_of(game: State, place: int, bits: int, value: int) -> int:
 # Groups: points are never removed, so groups never split.
 
 
-@jit_internal
+@jit(refcount=False)
 def join_groups(game: State, place: int) -> bool:
     """Label the new point on cell `place`, and merge the groups that it connects.
 
@@ -100,7 +100,7 @@ def join_groups(game: State, place: int) -> bool:
     return closing
 
 
-@jit_internal
+@jit(refcount=False)
 def _relabel(game: State, there: int, place: int) -> None:
     """Give the group of cell `there` the label of cell `place`."""
     label = game.label
@@ -112,7 +112,7 @@ def _relabel(game: State, there: int, place: int) -> None:
 # Enclosing
 
 
-@jit_internal
+@jit(refcount=False)
 def mark_newly_enclosed(game: State, seat: int, place: int) -> None:
     """Mark the nodes that `seat` encloses by its new live point on cell `place` and did not enclose before.
 
@@ -133,7 +133,7 @@ def mark_newly_enclosed(game: State, seat: int, place: int) -> None:
             _mark_enclosed(game, seat, size)
 
 
-@jit_internal
+@jit(refcount=False)
 def flood_fill(game: State, seat: int, start: int, stop: int) -> int:
     """Find the core of cell `start` for `seat`: mark its cells and write them to the front of `cell_list`.
 
@@ -192,7 +192,7 @@ def _is_single_node(game: State, seat: int, place: int) -> bool:
     return others & LIVE_MASK == 0
 
 
-@jit_internal
+@jit(refcount=False)
 def unmark(game: State, first: int, stop: int) -> None:
     """Unmark the cells `cell_list[first:stop]` and remove them from `cell_list`."""
     for i in range(first, stop):
@@ -211,7 +211,7 @@ def _mark_enclosed(game: State, seat: int, size: int) -> None:
         walk[i] = 0
 
 
-@jit_internal
+@jit(refcount=False)
 def is_capturable(value: int, seat: int) -> bool:
     """Return whether a cell with this value has an opposing point in a core that `seat` encloses and has not drawn."""
     return value & _capturable_mask(seat) == (2 - seat | ENCLOSED << seat)
@@ -228,7 +228,7 @@ def _capturable_mask(seat: int) -> int:
 # cores, and do not change the state.
 
 
-@jit_internal
+@jit(refcount=False)
 def list_drawable(game: State, seat: int) -> None:
     """Write the cores that `seat` may draw to the end of `cell_list`: one cell per core, in descending order."""
     cell, walk = game.cell, game.cell_list
@@ -247,7 +247,7 @@ def list_drawable(game: State, seat: int) -> None:
             cell[i] &= NOT_MARKED
 
 
-@jit_internal
+@jit(refcount=False)
 def next_capturable(game: State, seat: int, place: int) -> int:
     """Return the first unmarked cell at or after `place` for which `is_capturable` is true. Such a cell must exist.
 
@@ -276,7 +276,7 @@ def clear_drawable(game: State) -> None:
         game.cell_list[len(game.cell_list) - 1 - number] = 0
 
 
-@jit_internal
+@jit(refcount=False)
 def count_drawable(game: State) -> int:
     """Return the number of cores that the seat to move may draw now."""
     count, last = 0, len(game.cell_list) - 1
@@ -285,7 +285,7 @@ def count_drawable(game: State) -> int:
     return count
 
 
-@jit_internal
+@jit(refcount=False)
 def drawable_node(game: State, number: int) -> int:
     """Return the node that names drawable core `number`, counted from 0 in ascending order of these nodes."""
     return int(game.cell_list[len(game.cell_list) - 1 - number]) - int(game.width) - 1
@@ -294,7 +294,7 @@ def drawable_node(game: State, number: int) -> int:
 # Drawing
 
 
-@jit_internal
+@jit(refcount=False)
 def draw_region(game: State, seat: int, start: int) -> None:
     """Draw the smallest chain of `seat` round the drawable core of cell `start`; its inside becomes a region."""
     core = flood_fill(game, seat, start, len(game.cell_list))
@@ -310,7 +310,7 @@ def draw_region(game: State, seat: int, start: int) -> None:
     unmark(game, 0, stop)
 
 
-@jit_internal
+@jit(refcount=False)
 def trace_chain(game: State, seat: int, core: int) -> int:
     """Append the smallest simple closed chain round the core `cell_list[:core]` to `cell_list`, and mark its cells.
 
@@ -354,7 +354,7 @@ def _next_link(game: State, seat: int, here: int, direction: int) -> int:
     return direction
 
 
-@jit_internal
+@jit(refcount=False)
 def _fill_inside(game: State, core: int, chain: int) -> int:
     """Append the cells inside the chain but not in the core to `cell_list`, and mark them; return the end of the list.
 
@@ -376,7 +376,7 @@ def _fill_inside(game: State, core: int, chain: int) -> int:
     return stop
 
 
-@jit_internal
+@jit(refcount=False)
 def _add_to_region(game: State, seat: int, core: int, chain: int, stop: int) -> bool:
     """Put the cells `cell_list[:core]` and `cell_list[chain:stop]` into a region of `seat`, and update the counts.
 
@@ -403,7 +403,7 @@ def _add_to_region(game: State, seat: int, core: int, chain: int, stop: int) -> 
     return broken
 
 
-@jit_internal
+@jit(refcount=False)
 def _update_opposing_cores(game: State, seat: int, core: int, chain: int, stop: int) -> None:
     """Update which nodes `seat` encloses after the opponent has drawn a region.
 
@@ -421,7 +421,7 @@ def _update_opposing_cores(game: State, seat: int, core: int, chain: int, stop: 
         _unmark_open_cores(game, seat, stop)
 
 
-@jit_internal
+@jit(refcount=False)
 def _unmark_open_cores(game: State, seat: int, stop: int) -> None:
     """Clear the enclosed bits of `seat` on the cells `cell_list[:stop]` and all enclosed cells connected to them."""
     walk, w, bit = game.cell_list, int(game.width), ENCLOSED << seat
@@ -451,7 +451,7 @@ def _unmark_enclosed(game: State, seat: int, place: int) -> None:
     game.cell[place] = value & ~(ENCLOSED << seat)
 
 
-@jit_internal
+@jit(refcount=False)
 def any_neighbour_has(game: State, place: int, bit: int) -> bool:
     """Return whether `bit` is set in any of the four orthogonal neighbours of cell `place`."""
     cell, w = game.cell, int(game.width)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, jit_internal
+from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.random_streams import Streams
 from ninetka_env.core.verbs import OptionCodes, State
@@ -112,7 +112,7 @@ def start_points(width: int, height: int) -> npt.NDArray[np.int8]:
     return points.ravel()
 
 
-@jit_internal
+@jit(refcount=False)
 def clear(game: State, width: int, height: int, territory: int) -> None:
     """Make `game` an empty board with Black to place the first point."""
     game.num_players, game.to_move, game.drawing = 2, 0, 0
@@ -132,7 +132,7 @@ def clear(game: State, width: int, height: int, territory: int) -> None:
             game.cell[(row + 1) * width + column + 1] = 0
 
 
-@jit_internal
+@jit(refcount=False)
 def num_nodes(game: State) -> int:
     """Return N, the number of nodes."""
     return int(game.width) * int(game.height)
@@ -200,7 +200,7 @@ def play(game: State, action: int) -> int:
     return 0
 
 
-@jit_internal
+@jit(refcount=False)
 def mover(game: State) -> int:
     """Return the seat to move as an int64.
 
@@ -223,7 +223,7 @@ def place_point(game: State, place: int) -> None:
     end_turn(game)
 
 
-@jit_internal
+@jit(refcount=False)
 def add_point(game: State, seat: int, place: int) -> None:
     """Put a live point of `seat` on the free cell `place`, and mark what it encloses. Does not end the turn."""
     value = int(game.cell[place])
@@ -236,7 +236,7 @@ def add_point(game: State, seat: int, place: int) -> None:
         mark_newly_enclosed(game, seat, place)
 
 
-@jit_internal
+@jit(refcount=False)
 def end_turn(game: State) -> None:
     """End the turn: draw the regions that the rules draw, and give the turn to the other seat.
 
