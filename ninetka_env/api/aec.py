@@ -200,7 +200,7 @@ class GameAEC(_LastMethod, AECEnv[str, Observation, int]):
         except (KeyError, TypeError):  # `TypeError` if it cannot be hashed
             raise self._unknown_agent(agent) from None
         planes, mask = np.empty(self._planes_shape, np.int8), np.empty(self._num_actions, np.int8)
-        can_act = _observe(game.records, seat, game.event is None, planes.reshape(-1), mask)
+        can_act = _observe(game.records, seat, game.event is None, planes, mask)
         if not can_act and agent == self.agent_selection:
             self._check_unchanged(agent)
         return {"observation": planes, "action_mask": mask}
@@ -277,7 +277,7 @@ def _observe(
 ) -> bool:
     """Write planes and mask of game 0 for `viewer`, and return whether `viewer` can act; if not, the mask is zero."""
     game = games[0]
-    write_observation(game, viewer, planes)
+    write_observation(game, viewer, planes.reshape(-1))
     if viewer == game.to_move and is_running and not is_over(game):
         write_legal_mask(game, mask)
         return True
