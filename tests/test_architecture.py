@@ -47,6 +47,7 @@ GYMNASIUM_MODULES = {
     "ninetka_env.api.aec",
     "ninetka_env.api.conformance.environments",
     "ninetka_env.api.one_seat",
+    "ninetka_env.api.one_seat_games",
     "ninetka_env.api.vector",
 } | {f"ninetka_env.{game}_v0" for game in GAMES}
 """The modules of `ninetka_env` that may import gymnasium and pettingzoo."""
