@@ -445,6 +445,12 @@ def test_only_networks_among_the_agents_load_torch() -> None:
     assert_none({name: loaded_imports(name, "torch") for name in modules})
 
 
+def test_only_the_adapter_imports_stable_baselines3_and_no_module_imports_the_adapter() -> None:
+    adapter = "ninetka_agents.sb3"
+    assert_none({name: inside(runtime_imports(name), "stable_baselines3") for name in MODULES.keys() - {adapter}})
+    assert_none({name: inside(runtime_imports(name), adapter) for name in MODULES})
+
+
 def test_agents_for_all_games_import_no_game() -> None:
     games = game_packages(GAMES)
     assert_none({name: inside(runtime_imports(name), *games) for name in shared_modules("ninetka_agents")})

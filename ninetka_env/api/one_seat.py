@@ -24,6 +24,7 @@ from ninetka_env.core.batch import bytes_per_game
 from ninetka_env.core.game import Game
 from ninetka_env.core.options import as_action, check_actions, check_choice, check_count, check_memory, short_repr
 from ninetka_env.core.registry import Variant
+from ninetka_env.core.verbs import StateArray
 
 Infos = dict[str, Any]
 
@@ -246,6 +247,16 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
         self.single_action_space = Discrete(variant.num_actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
+
+    @property
+    def games(self) -> StateArray:
+        """(N,) states of the current games, for agents and searches; do not write to them."""
+        return self._batch.games
+
+    @property
+    def seats(self) -> npt.NDArray[np.int8]:
+        """(N,) int8, the learner's seat in each current game; a copy."""
+        return self._batch.seats.copy()
 
     def reset(
         self,
