@@ -54,7 +54,12 @@ def raw_env(*, reward: str = "win", render_mode: str | None = None, **options: U
 
 @takes_options(OPTIONS)
 def vector_env(
-    num_envs: int, *, reward: str = "win", num_threads: int | None = None, **options: Unpack[GoOptions]
+    num_envs: int,
+    *,
+    reward: str = "win",
+    num_threads: int | None = None,
+    copy: bool = False,
+    **options: Unpack[GoOptions],
 ) -> GameVectorEnv:
     """Make an environment of N games for self-play; see `ninetka_env.api.vector.GameVectorEnv`.
 
@@ -63,9 +68,10 @@ def vector_env(
         reward: `"win"`: +1 and -1, or 0 for both if drawn; `"score"`: (own score - other score) / number of points,
             limited to -1..1.
         num_threads: maximum number of threads that step the games; None for one per core.
+        copy: whether `reset` and `step` give new arrays, instead of arrays that the next step overwrites.
         **options: see `ninetka_env.games.go.definition.GoOptions`.
 
     Raises:
         ValueError: if an option is wrong; the message gives its name and the allowed values.
     """
-    return GameVectorEnv(num_envs, GO.variant(**options), reward, num_threads)
+    return GameVectorEnv(num_envs, GO.variant(**options), reward, num_threads, copy)

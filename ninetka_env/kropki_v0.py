@@ -73,6 +73,7 @@ def vector_env(
     *,
     reward: str = "win",
     num_threads: int | None = None,
+    copy: bool = False,
     **options: Unpack[KropkiOptions],
 ) -> GameVectorEnv:
     """Make an environment of N games for self-play; see `ninetka_env.api.vector.GameVectorEnv`.
@@ -83,9 +84,10 @@ def vector_env(
         height: rows of the board, 3..32.
         reward: `"win"`: +1 and -1, or 0 for both if drawn; `"score"`: (own score - other score) / number of nodes.
         num_threads: maximum number of threads that step the games; None for one per core.
+        copy: whether `reset` and `step` give new arrays, instead of arrays that the next step overwrites.
         **options: see `ninetka_env.games.kropki.definition.KropkiOptions`.
 
     Raises:
         ValueError: if an option is wrong; the message gives its name and the allowed values.
     """
-    return GameVectorEnv(num_envs, KROPKI.variant(width=width, height=height, **options), reward, num_threads)
+    return GameVectorEnv(num_envs, KROPKI.variant(width=width, height=height, **options), reward, num_threads, copy)

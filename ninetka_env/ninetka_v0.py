@@ -62,6 +62,7 @@ def vector_env(
     *,
     reward: str = "win",
     num_threads: int | None = None,
+    copy: bool = False,
     **options: Unpack[NinetkaOptions],
 ) -> GameVectorEnv:
     """Make an environment of N games for self-play; see `ninetka_env.api.vector.GameVectorEnv`.
@@ -72,9 +73,10 @@ def vector_env(
         reward: `"win"`: +1 for the winner, -1 / (num_players - 1) for each other; `"score"`: (own score - mean of all
             scores) / 9.
         num_threads: maximum number of threads that step the games; None for one per core.
+        copy: whether `reset` and `step` give new arrays, instead of arrays that the next step overwrites.
         **options: see `ninetka_env.games.ninetka.definition.NinetkaOptions`.
 
     Raises:
         ValueError: if an option is wrong; the message gives its name and the allowed values.
     """
-    return GameVectorEnv(num_envs, NINETKA.variant(num_players=num_players, **options), reward, num_threads)
+    return GameVectorEnv(num_envs, NINETKA.variant(num_players=num_players, **options), reward, num_threads, copy)

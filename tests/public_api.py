@@ -59,7 +59,7 @@ GAME_SPECIFIC = {
     "go": "captured hand_turn ko_points komi owners passes result size",
     "kropki": "drawable drawing height region territory width",
 }
-RAW_ENV = "action_space close game observation_space observe possible_agents render reset state step"
+RAW_ENV = "action_space close game observation_space observe possible_agents render reset state state_space step"
 VECTOR_ENV = (
     "action_mask close final_scores final_winner games num_envs num_players observations reset rewards "
     "single_action_space single_observation_space step terminated to_move"

@@ -16,9 +16,14 @@ import numpy.typing as npt
 from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode
 
+from ninetka_env.api import buffer_check
 from ninetka_env.api.aec import observation_space
+from ninetka_env.api.buffer_check import BufferCheck
+from ninetka_env.api.positions import starting_states
+from ninetka_env.api.reset_options import ResetOptions, check_reset_mask
 from ninetka_env.core.batch import (
     GameOutcomes,
+    Indices,
     bytes_per_game,
     first_illegal,
     make_outcomes,
@@ -93,11 +98,28 @@ class StepArguments(NamedTuple):
     """(N,) int8, the stage of each game when `write_slow_planes` was last called; -1 if it has not been called."""
 
 
+class Buffers(NamedTuple):
+    """The arrays into which compiled code writes; see the attributes of `GameVectorEnv` with the same names."""
+
+    observations: Int8s
+    action_mask: Int8s
+    to_move: Int8s
+    rewards: npt.NDArray[np.float32]
+    terminated: npt.NDArray[np.bool_]
+    final_scores: npt.NDArray[Any]
+    final_winner: Int8s
+    games: StateArray
+
+
 class GameVectorEnv:
     """Environment for self-play in N games at once; each step plays one action per game for its seat to move.
 
     `reset` and `step` overwrite the arrays below: copy the values that you want to keep, and do not write to the
-    arrays. A game that ends restarts in the same step (`AutoresetMode.SAME_STEP`), so there is always a seat to move
+    arrays. With `copy=True` the attributes are new arrays after each call, which are never overwritten. If the
+    environment variable `NINETKA_CHECK_BUFFERS` is 1 when the environment is made, `reset` and `step` raise
+    `RuntimeError` if an array has been written to.
+
+    A game that ends restarts in the same step (`AutoresetMode.SAME_STEP`), so there is always a seat to move
     and a legal action. Other modes are not supported. They would show the final position, but no learner needs it,
     because the rewards are exact. Every learner would have to handle steps that play no action in some games. With the
     same actions, game i after `reset(seed=s)` equals the game of `raw_env(...)` after `reset(seed=s + i)`.
@@ -114,7 +136,23 @@ class GameVectorEnv:
         games: (N,) states, for agents and searches; do not write to them.
     """
 
-    def __init__(self, num_envs: int, variant: Variant, reward: str = "win", num_threads: int | None = None) -> None:
+    observations: Int8s
+    action_mask: Int8s
+    to_move: Int8s
+    rewards: npt.NDArray[np.float32]
+    terminated: npt.NDArray[np.bool_]
+    final_scores: npt.NDArray[Any]
+    final_winner: Int8s
+    games: StateArray
+
+    def __init__(
+        self,
+        num_envs: int,
+        variant: Variant,
+        reward: str = "win",
+        num_threads: int | None = None,
+        copy: bool = False,
+    ) -> None:
         """Allocate the arrays and start the games with unseeded random streams; `reset` restarts them.
 
         Args:
@@ -122,6 +160,7 @@ class GameVectorEnv:
             variant: the game with its options.
             reward: `"win"` or `"score"`; see `ninetka_env.core.outcome.REWARDS`.
             num_threads: maximum number of threads that step the games; None for one per core.
+            copy: whether `reset` and `step` return, and bind the attributes to, new arrays.
 
         Raises:
             ValueError: if an option is wrong; the message gives its name and the allowed values.
@@ -137,57 +176,75 @@ class GameVectorEnv:
         self._num_helpers = max(1, min(threads, self.num_envs // MIN_GAMES_PER_THREAD)) - 1
         self.single_observation_space = observation_space(variant)
         self.single_action_space = Discrete(variant.num_actions)
-        self.games = np.zeros(self.num_envs, variant.dtype)
-        self.observations = np.zeros((self.num_envs, *variant.sizes.planes), np.int8)
-        self.action_mask = np.zeros((self.num_envs, variant.num_actions), np.int8)
-        self.to_move = np.zeros(self.num_envs, np.int8)
-        self.terminated = np.zeros(self.num_envs, np.bool_)
         self._endings = make_outcomes(variant.dtype, self.num_envs, variant.num_players)
-        self._all_indices = np.arange(self.num_envs)
+        self._buffers = Buffers(
+            observations=np.zeros((self.num_envs, *variant.sizes.planes), np.int8),
+            action_mask=np.zeros((self.num_envs, variant.num_actions), np.int8),
+            to_move=np.zeros(self.num_envs, np.int8),
+            rewards=self._endings.rewards,
+            terminated=np.zeros(self.num_envs, np.bool_),
+            final_scores=self._endings.scores,
+            final_winner=self._endings.winners,
+            games=np.zeros(self.num_envs, variant.dtype),
+        )
+        self._copy = bool(check_choice("copy", copy, (False, True)))
+        self._bind_attributes()
+        self._check: BufferCheck | None = None
         self._actions = np.zeros(self.num_envs, np.int64)
         self._options = option_codes(variant, self.num_envs)
         self._control = make_control(self._num_helpers + 1)
         close_shares(self._control, self.num_envs)
         self._team: ThreadTeam | None = None
+        self._close_team: weakref.finalize[..., Any] | None = None
         self._drawn_stage = np.full(self.num_envs, -1, np.int8)
         self._streams = make_streams(None, self.num_envs)
+        self._reset_options = ResetOptions("position", "reset_mask")
         self.reset()
+        if buffer_check.is_enabled() and not self._copy:
+            self._check = BufferCheck(self._buffers._asdict())
 
     @property
     def num_players(self) -> int:
         """Number of seats of each game."""
         return self.variant.num_players
 
-    @property
-    def rewards(self) -> npt.NDArray[np.float32]:
-        """(N, n) float32, per seat; zero except on the step that ends a game."""
-        return self._endings.rewards
-
-    @property
-    def final_scores(self) -> npt.NDArray[Any]:
-        """(N, n), the final scores of the last game that has ended in each row."""
-        return self._endings.scores
-
-    @property
-    def final_winner(self) -> npt.NDArray[np.int8]:
-        """(N,) int8, the winner, or `DRAWN`, of the last game that has ended in each row; `UNFINISHED` if none has."""
-        return self._endings.winners
-
-    def reset(self, seed: int | None = None) -> npt.NDArray[np.int8]:
-        """Restart all games and return `observations`.
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> npt.NDArray[np.int8]:
+        """Restart games, by default all, and return `observations`.
 
         Args:
             seed: the random stream of game i, which is used for random starts, gets the seed `seed + i`; None continues
                 the streams.
+            options: a dict with these entries; others are ignored, with one warning:
+
+                - `"position"`: the position in which the games start, or a sequence or state array with one for each of
+                  the N games; see `ninetka_env.api.positions.starting_states`. Games that start later, in `step`, start
+                  normally.
+                - `"reset_mask"`: (N,) bool, the games to restart; possibly none. The other games and their random
+                  streams do not change. `rewards`, `terminated`, `final_scores` and `final_winner` remain those of the
+                  last step for all games. Without a mask, they are cleared.
+
+        Raises:
+            ValueError: if the seed, a position or the mask is not valid; nothing changes.
         """
-        if seed is not None:
-            self._streams[:] = make_streams(seed, self.num_envs)
-        for array in (self.rewards, self.terminated, self.final_scores):
-            array[:] = 0
-        self.final_winner[:] = UNFINISHED
-        self._drawn_stage[:] = -1
-        restart_games(self.games, self._all_indices, self._options, self._streams)
-        _write_all_outputs(self._step_arguments)
+        given = self._reset_options.read(options)
+        mask, position = given.get("reset_mask"), given.get("position")
+        where = np.ones(self.num_envs, np.bool_) if mask is None else check_reset_mask(mask, self.num_envs)
+        states = None if position is None else starting_states(position, self.variant, where)
+        streams = self._streams if seed is None else make_streams(seed, self.num_envs)
+        if self._check is not None:
+            self._check.check()
+        buffers, indices = self._buffers, np.flatnonzero(where)
+        self._streams[where] = streams[where]
+        if mask is None:
+            buffers.rewards[:], buffers.terminated[:], buffers.final_scores[:] = 0, False, 0
+            buffers.final_winner[:] = UNFINISHED
+        if states is None:
+            restart_games(buffers.games, indices, self._options, self._streams)
+        else:
+            buffers.games[indices] = states
+        self._drawn_stage[indices] = -1
+        _write_outputs_of(indices, self._step_arguments)
+        self._finish_call()
         return self.observations
 
     def step(
@@ -204,41 +261,60 @@ class GameVectorEnv:
             TypeError: if the actions are not integers.
         """
         self._actions[:] = check_actions(actions, self.num_envs)
+        if self._check is not None:
+            self._check.check()
         if self._num_helpers:
             self._wake_helpers()
         if (illegal := _step(self._control, *self._step_arguments)) >= 0:
-            game = self.variant.game_class(self.games[illegal : illegal + 1])
+            game = self.variant.game_class(self._buffers.games[illegal : illegal + 1])
             raise ValueError(f"game {illegal}: {game.describe_illegal(int(self._actions[illegal]))}")
+        self._finish_call()
         return self.observations, self.rewards, self.terminated
 
     def close(self) -> None:
         """End the helper threads; a later step starts new ones."""
-        if self._team is not None:
-            self._team.close()
-            self._team = None
+        if self._close_team is not None:
+            self._close_team()
+        self._team = self._close_team = None
+
+    def _finish_call(self) -> None:
+        """Give the user new arrays or save the contents of the buffers, if this is asked for."""
+        if self._copy:
+            self._bind_attributes()
+        if self._check is not None:
+            self._check.save()
+
+    def _bind_attributes(self) -> None:
+        """Bind the public attributes to the buffers or, with `copy=True`, to copies of them."""
+        for name, array in self._buffers._asdict().items():
+            setattr(self, name, array.copy() if self._copy else array)
 
     def _wake_helpers(self) -> None:
         if self._team is None or self._team.pid != os.getpid():  # a fork does not have its parent's threads
+            self.close()
             self._team = ThreadTeam(self._num_helpers, _run_helper, self._control, self._step_arguments)
-            weakref.finalize(self, self._team.close)
+            self._close_team = weakref.finalize(self, self._team.close)
         self._team.wake()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for copies and pickles, without threads; a copy starts its own helper threads."""
-        return {name: value for name, value in self.__dict__.items() if name != "_step_arguments"} | {"_team": None}
+        state = {name: value for name, value in self.__dict__.items() if name != "_step_arguments"}
+        return state | {"_team": None, "_close_team": None}
 
     @functools.cached_property
     def _step_arguments(self) -> StepArguments:
-        flat = self.observations.reshape(self.num_envs, -1)
+        buffers = self._buffers
+        flat = buffers.observations.reshape(self.num_envs, -1)
         return StepArguments(
-            self._actions, self._reward, self._options, self._streams, self._endings, self.terminated, self.games,
-            flat, self.action_mask, self.to_move, self._drawn_stage,
+            self._actions, self._reward, self._options, self._streams, self._endings, buffers.terminated,
+            buffers.games, flat, buffers.action_mask, buffers.to_move, self._drawn_stage,
         )  # fmt: skip
 
 
 @jit(refcount=False)
-def _write_all_outputs(work: StepArguments) -> None:
-    for index in range(len(work.games)):
+def _write_outputs_of(indices: Indices, work: StepArguments) -> None:
+    """Write the outputs of the games at `indices`."""
+    for index in indices:
         _write_outputs(work.games[index], work.planes[index], work.masks[index], work.to_move, work.drawn_stage, index)
 
 

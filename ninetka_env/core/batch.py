@@ -58,7 +58,12 @@ def as_states(games: Any) -> StateArray:
     if not isinstance(games, np.ndarray) or games.ndim != 1:
         got = f"shape {games.shape}" if isinstance(games, np.ndarray) else type(games).__name__
         raise ValueError(f"games: expected a state array of shape (N,), got {got}; for one game use games[i : i + 1]")
-    definition_of(games.dtype)  # raises if the dtype belongs to no game
+    try:
+        definition_of(games.dtype)
+    except ValueError:
+        if games.dtype.isnative:
+            raise
+        return as_states(games.astype(games.dtype.newbyteorder("=")))  # from a processor with another byte order
     if type(games) is np.ndarray and games.flags.carray and games.dtype.isalignedstruct:
         return games
     return np.require(games.view(canonical_dtype(games.dtype), np.ndarray), requirements=["C", "A", "W"])

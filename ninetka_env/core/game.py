@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.batch import new_games
+from ninetka_env.core.batch import as_states, new_games
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import as_action, check_choice, check_count, short_repr
 from ninetka_env.core.outcome import DRAWN, REWARDS, write_rewards
@@ -69,7 +69,9 @@ class Game:
     """The event that ended the game before the rules did, or None."""
 
     def __init__(self, records: StateArray) -> None:
-        """Wrap a (1,) state array of the game without copying it. To start a game, use `new`.
+        """Wrap a (1,) state array of the game; it is copied only if its byte order is not that of the processor.
+
+        To start a game, use `new`.
 
         Raises:
             ValueError: if `records` is not a (1,) state array of this game.
@@ -312,7 +314,10 @@ def _is_canonical(records: Any, name: str) -> bool:
     """Return whether `records` is a (1,) state array of this game in the form that compiled code expects."""
     if type(records) is not np.ndarray or records.shape != (1,) or not records.dtype.isalignedstruct:
         return False
-    return definition_of(records.dtype).name == name
+    try:
+        return definition_of(records.dtype).name == name
+    except ValueError:  # another byte order, or not a state
+        return False
 
 
 def _canonical_view(records: Any, name: str) -> StateArray:
@@ -320,6 +325,8 @@ def _canonical_view(records: Any, name: str) -> StateArray:
     if not isinstance(records, np.ndarray) or records.shape != (1,):
         got = f"shape {records.shape}" if isinstance(records, np.ndarray) else short_repr(records)
         raise ValueError(f"records: expected a state array of shape (1,), such as games[i : i + 1], got {got}")
+    if not records.dtype.isnative:
+        records = as_states(records)
     definition = definition_of(records.dtype)
     if definition.name != name:
         raise ValueError(f"records: expected states of {name}, got states of {definition.name}")

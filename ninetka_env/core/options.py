@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 import os
 import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -75,14 +77,17 @@ def check_actions(actions: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
 
 
 def as_action(action: Any, num_actions: int) -> int:
-    """Return an action (Python or numpy integer, or 0-d integer array) as int; `TypeError` for any other type.
+    """Return an action as int; `TypeError` unless it is an integer.
 
-    The range is not checked; `num_actions` is only used in the error message.
+    Integers are Python's and NumPy's, and all 0-d objects with a method `__index__`, such as tensors of PyTorch and
+    arrays of JAX; booleans are none. The range is not checked; `num_actions` is only used in the error message.
     """
     if isinstance(action, (int, np.integer)) and not isinstance(action, bool):
         return int(action)
-    if isinstance(action, np.ndarray) and action.ndim == 0 and np.issubdtype(action.dtype, np.integer):
-        return int(action)
+    is_bool = isinstance(action, bool) or "bool" in str(getattr(action, "dtype", ""))
+    if not is_bool and getattr(action, "ndim", 0) == 0:
+        with suppress(TypeError):
+            return operator.index(action)
     raise TypeError(f"an action is an integer 0..{num_actions - 1}, got {short_repr(action)}")
 
 

@@ -15,6 +15,7 @@ from fuzz.values import unexpected_value
 
 from ninetka_agents.agent import Agent, make_agent
 from ninetka_env.api.observing import observe
+from ninetka_env.core.batch import as_states
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import Variant, definition_of, get_definition
 from ninetka_env.core.verbs import StateArray
@@ -48,7 +49,17 @@ def same_states_in_another_form(games: StateArray, rng: random.Random) -> StateA
     file = io.BytesIO()
     np.save(file, games)
     file.seek(0)
-    forms = [games, strided[:, 0], games[::-1].copy()[::-1], shifted, frozen, np.load(file), games.view(np.recarray)]
+    swapped = games.astype(games.dtype.newbyteorder())
+    forms = [
+        games,
+        swapped,
+        strided[:, 0],
+        games[::-1].copy()[::-1],
+        shifted,
+        frozen,
+        np.load(file),
+        games.view(np.recarray),
+    ]
     return rng.choice([*forms, np.ma.masked_array(games)])
 
 
@@ -59,7 +70,7 @@ def invalid_states(games: StateArray, others: list[StateArray], over: StateArray
     """
     wrong = [
         *(games[0], games[:, None], games.reshape(1, 1, -1), games.view(np.uint8), games.tobytes(), games.tolist()),
-        *(list(games), games.astype(object), games.byteswap().view(games.dtype.newbyteorder()), np.array(games[0])),
+        *(list(games), games.astype(object), np.array(games[0])),
         *(
             np.concatenate([games, over]),
             over,
@@ -153,7 +164,8 @@ def check_acts(agent: Agent, games: Any) -> None:
 
 def game_at(games: StateArray, index: int) -> Game:
     """Return a copy of the game at index `index`."""
-    made: Game = definition_of(games.dtype).game_class(np.array(games[index : index + 1]))
+    states = as_states(games[index : index + 1]).copy()
+    made: Game = definition_of(states.dtype).game_class(states)
     return made
 
 

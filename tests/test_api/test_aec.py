@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import itertools
 import os
 import pickle
@@ -11,13 +12,17 @@ import re
 import subprocess
 import sys
 import warnings
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 import pettingzoo
 import pytest
+from gymnasium.error import ResetNeeded
 from ninetka.positions import ALL_OPTIONS, Options, observe
 from pettingzoo.test import api_test, render_test, seed_test
+from pettingzoo.utils.env_logger import EnvLogger
+from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper, TerminateIllegalWrapper
 
 from ninetka_env import go_v0, ninetka_v0
 from ninetka_env.api import rendering
@@ -27,8 +32,13 @@ from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, PASS
 from ninetka_env.games.ninetka.observation import SHAPE
 
 MAKERS = [ninetka_v0.env, ninetka_v0.raw_env]
-KNOWN_WARNINGS = ("Observation is not a NumPy array", "Observation space for each agent probably should be")
-"""Warnings that `api_test` gives for dict observations unless PettingZoo lists the environment by name."""
+KNOWN_WARNINGS = (
+    "Observation is not a NumPy array",
+    "Observation space for each agent probably should be",
+    "unknown option 'options' of reset",
+)
+"""Warnings in `api_test`: its own for dict observations unless PettingZoo lists the environment by name, and ours for
+the option that it passes to `reset`."""
 
 
 def make_started(make=ninetka_v0.raw_env, seed=0, **options):
@@ -259,6 +269,43 @@ def test_an_illegal_action_is_named_and_changes_nothing(plies, phase, illegal, n
     assert env.game.is_over
 
 
+class Integer:
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_an_action_may_be_any_integer(make):
+    torch = pytest.importorskip("torch")
+    for action in (
+        24,
+        np.int8(24),
+        np.array(24),
+        np.uint64(24),
+        torch.tensor(24),
+        torch.tensor(24).byte(),
+        Integer(24),
+    ):
+        env = make_started(make)
+        env.step(action)
+        assert env.unwrapped.game.last_action == 24
+        assert type(env.unwrapped.game.last_action) is int
+    for wrong in (torch.tensor(True), torch.tensor([24]), torch.tensor(24.0), Integer("24"), Integer(24.0)):
+        with pytest.raises((TypeError, AssertionError), match=r"an action is an integer|action is not in action space"):
+            env.step(wrong)
+
+
+def test_the_wrapped_environment_names_a_boolean_action():
+    env = make_started(ninetka_v0.env)
+    before = snapshot(env)
+    with pytest.raises(TypeError, match=r"an action is an integer 0\.\.121, got True"):
+        env.step(True)
+    assert snapshot(env) == before
+
+
 @pytest.mark.parametrize("action", [None, 1.0, "1", True, np.array([1]), np.float32(1), [1]])
 def test_an_action_is_an_integer(action):
     env = make_started()
@@ -285,6 +332,53 @@ def test_the_wrapped_environment_ends_with_an_illegal_action(plies, num_players)
     env.reset(seed=0)
     play(env, np.random.default_rng(1))
     assert env.unwrapped.game.is_over
+
+
+def test_an_illegal_action_leaves_no_messages_in_pettingzoo(capsys):
+    env = make_started(ninetka_v0.env)
+    before = list(EnvLogger.mqueue)
+    for _ in range(3):
+        env.step(0)
+        assert all(env.terminations.values())
+        env.reset()
+    assert EnvLogger.mqueue == before
+    other = pettingzoo_wrapped(ninetka_v0.raw_env())
+    other.reset(seed=0)
+    other.step(0)
+    assert len(EnvLogger.mqueue) > len(before)  # PettingZoo's own wrapper is unchanged
+    del EnvLogger.mqueue[len(before) :]
+
+
+def pettingzoo_wrapped(env):
+    """Wrap an environment as PettingZoo's own environments are wrapped."""
+    env = AssertOutOfBoundsWrapper(TerminateIllegalWrapper(env, illegal_reward=-1))
+    return OrderEnforcingWrapper(env)
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_the_wrappers_behave_as_those_of_pettingzoo(num_players):
+    """Compare `env` with PettingZoo's own wrappers, also after an illegal action, a resignation and the end."""
+    ours, theirs = (
+        ninetka_v0.env(num_players=num_players),
+        pettingzoo_wrapped(ninetka_v0.raw_env(num_players=num_players)),
+    )
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        for env in (ours, theirs):
+            env.reset(seed=seed)
+        last = (0, 20, 50, 200)[seed % 4]
+        while ours.agents:
+            assert snapshot(ours) == snapshot(theirs)
+            over = ours.terminations[ours.agent_selection]
+            game = ours.unwrapped.game
+            wrong = game.ply >= last and not over
+            action = None if over else int(rng.choice(np.flatnonzero(game.legal_mask() == (0 if wrong else 1))))
+            for env in (ours, theirs):
+                if seed % 2:
+                    assert env.last()[1] == env.unwrapped._cumulative_rewards[env.agent_selection]
+                env.step(action)
+        assert snapshot(ours) == snapshot(theirs)
+    assert str(ours) == str(theirs)
 
 
 @pytest.mark.parametrize("make", [go_v0.env, go_v0.raw_env])
@@ -323,6 +417,83 @@ def test_the_wrapped_environment_reports_methods_called_before_reset():
             call()
 
 
+NEEDS_RESET = {
+    "step": lambda env: env.step(0),
+    "last": lambda env: env.last(),
+    "observe": lambda env: env.observe("player_0"),
+    "state": lambda env: env.state(),
+    "render": lambda env: env.render(),
+    **{
+        name: attrgetter(name)
+        for name in (
+            "game",
+            "agents",
+            "agent_selection",
+            "num_agents",
+            "rewards",
+            "terminations",
+            "truncations",
+            "infos",
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("name", NEEDS_RESET)
+def test_the_bare_environment_needs_a_reset_first(name):
+    for env in (
+        ninetka_v0.raw_env(render_mode="ansi"),
+        ninetka_v0.env(render_mode="ansi").unwrapped,
+        by_pickle(ninetka_v0.raw_env(render_mode="ansi")),
+    ):
+        with pytest.raises(ResetNeeded, match=r"^there is no game yet: call reset first$"):
+            NEEDS_RESET[name](env)
+        assert hasattr(env, name) == (name in ("step", "last", "observe", "state", "render"))
+        env.reset(seed=0)
+        NEEDS_RESET[name](env) if name != "step" else env.step(24)
+    with pytest.raises(AttributeError, match="'GameAEC' object has no attribute 'no_such_attribute'"):
+        env.no_such_attribute  # noqa: B018
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_an_unknown_agent_is_named_with_the_agents(make):
+    env = make_started(make, num_players=3)
+    for agent in ("player_9", 0, None, [1], "player_3"):
+        for call in (env.observe, env.observation_space, env.action_space):
+            with pytest.raises(
+                KeyError, match=rf"unknown agent {re.escape(repr(agent))}: .*player_0, player_1, player_2"
+            ):
+                call(agent)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_finished_episode_needs_a_reset(make):
+    env = make_started(make)
+    play(env, np.random.default_rng(0))
+    while env.agents:
+        env.step(None)
+    with pytest.raises(ResetNeeded, match="all agents have been removed: call reset first"):
+        env.last()
+    if make is ninetka_v0.raw_env:
+        for action in (None, 0):
+            with pytest.raises(ResetNeeded, match="all agents have been removed: call reset first"):
+                env.step(action)
+    env.reset(seed=0)
+    assert env.last()[1:] == (0.0, False, False, {})
+
+
+@pytest.mark.parametrize("make", [ninetka_v0.env, ninetka_v0.raw_env, go_v0.env, go_v0.raw_env])
+def test_the_state_is_in_the_state_space(make):
+    env = make()
+    assert env.state_space == env.observation_space("player_0")["observation"]
+    tests = importlib.import_module("pettingzoo.test.state_test")
+    tests.test_state_space(env)
+    env.reset(seed=0)
+    assert env.state_space.contains(env.state())
+    if make in (ninetka_v0.env, go_v0.env):  # the test plays illegal actions
+        tests.test_state(env, num_cycles=30)
+
+
 # Options
 
 WRONG = [
@@ -346,10 +517,22 @@ def test_a_wrong_option_is_named_with_the_allowed_values(make, option, message):
         make(**option)
 
 
-def test_unknown_reset_options_are_ignored():
-    env = ninetka_v0.env(num_players=3, neutral_placement="random")
-    env.reset(seed=4, options={"num_players": 2, "no such option": 1})
-    assert env.unwrapped.game == Game.new(3, neutral_placement="random", seed=4)
+@pytest.mark.parametrize("make", MAKERS)
+def test_each_unknown_reset_option_is_ignored_with_one_warning(make):
+    env = make(num_players=3, neutral_placement="random")
+    expected = Game.new(3, neutral_placement="random", seed=4)
+    with pytest.warns(UserWarning, match="unknown option") as caught:
+        env.reset(seed=4, options={"num_players": 2, "postion": 1})
+    assert [str(one.message) for one in caught] == [
+        "unknown option 'num_players' of reset is ignored: known are position",
+        "unknown option 'postion' of reset is ignored: known are position (did you mean 'position'?)",
+    ]
+    assert env.unwrapped.game == expected
+    env.reset(seed=4, options={"num_players": 2})  # a second warning would be an error
+    with pytest.warns(UserWarning, match="'seat'"):
+        by_pickle(env).reset(options={"postion": 1, "seat": 0})
+    with pytest.raises(TypeError, match=r"options of reset: expected a dict or None, got \[1\]"):
+        env.reset(options=[1])
 
 
 # Seeds and copies

@@ -459,6 +459,16 @@ class IllegalStepIsTaken:
                 super().play(action)
 
 
+class CopySharesMemory:
+    check, message = "positions", "position: the game is over"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        def copy(self):
+            return type(self)(self.records)
+
+
 BROKEN_GAMES = [one for one in list(globals().values()) if isinstance(one, type) and hasattr(one, "message")]
 
 

@@ -381,7 +381,7 @@ def test_the_step_is_compiled_once():
             one.step(list(random_actions(one, rng)))
             one.step(random_actions(one, rng).astype(np.int8))
             one.reset()
-    for kernel in (vector._step, vector._write_all_outputs):
+    for kernel in (vector._step, vector._write_outputs_of):
         assert times_compiled(kernel) == 1
     assert times_compiled(vector._run_helper) <= 1
 

@@ -41,6 +41,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "aec": environments.check_aec,
         "batch": environments.check_batch,
         "illegal steps": environments.check_illegal_steps,
+        "positions": environments.check_positions,
         "one seat": environments.check_one_seat,
         "pettingzoo": environments.check_pettingzoo,
         "names": serialization.check_names,

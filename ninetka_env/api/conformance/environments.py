@@ -28,8 +28,13 @@ from ninetka_env.core.outcome import REWARDS, UNFINISHED
 from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.verbs import StateArray
 
-KNOWN_WARNINGS = ("Observation is not a NumPy array", "Observation space for each agent probably should be")
-"""Warnings that PettingZoo's `api_test` gives for dict observations unless the environment is on its list."""
+KNOWN_WARNINGS = (
+    "Observation is not a NumPy array",
+    "Observation space for each agent probably should be",
+    "unknown option 'options' of reset",
+)
+"""Warnings in PettingZoo's `api_test`: its own for dict observations unless the environment is on its list, and ours
+for the option that it passes to `reset`."""
 CYCLES = 100
 """`num_cycles` of PettingZoo's tests."""
 CHECKED_GAMES = 20
@@ -242,6 +247,57 @@ def _snapshot_of_batch(batch: GameVectorEnv) -> list[bytes]:
         batch.final_scores, batch.final_winner,
     )  # fmt: skip
     return [array.tobytes() for array in arrays]
+
+
+# Starting positions
+
+
+def check_positions(case: Case) -> None:
+    """Check that environments start from positions of a game in every form and continue as the game does."""
+    for seed in case.seeds():
+        rng = np.random.default_rng(seed)
+        played = [game.copy() for game in case.play(lambda legal, rng=rng: int(rng.choice(legal)))]  # type: ignore[misc]
+        for case.ply in sorted({(len(played) - 1) // 3, len(played) - 2}):
+            _start_single(case, played[case.ply])
+            _start_batch(case, played[case.ply])
+
+
+def _start_single(case: Case, game: Game) -> None:
+    """Start PettingZoo's environment from all forms of a position and play one action."""
+    for form in (game, game.records, game.records[0]):
+        env, there = GameAEC(case.variant), game.copy()
+        env.reset(seed=case.seed, options={"position": form})
+        _compare_aec(case, env, there, "win")
+        action = int(case.legal_actions(there)[-1])
+        env.step(action)
+        there.play(action)
+        _compare_aec(case, env, there, "win")
+        env.reset()
+        case.check_same_states(
+            env.game.records,
+            case.variant.game_class.start(case.variant, case.seed).records,
+            "the game after a given position is not the first one of the seed",
+        )
+    with contextlib.suppress(NotImplementedError):
+        expected = case.variant.game_class.from_text(str(game))
+        env.reset(options={"position": str(game)})
+        case.check_equal(env.game == expected, True, "whether a game that starts from a text equals from_text")
+
+
+def _start_batch(case: Case, game: Game) -> None:
+    """Start some games of a batch from a position, and play one action."""
+    batch = GameVectorEnv(3, case.variant, num_threads=1)
+    batch.reset(seed=case.seed)
+    envs = [GameAEC(case.variant) for _ in range(3)]
+    for index, env in enumerate(envs):
+        env.reset(case.seed + index, None if index == 1 else {"position": game})
+    batch.reset(options={"position": [game, None, game.records[0]], "reset_mask": np.array([True, False, True])})
+    _compare_batch(case, batch, envs)
+    actions = [int(env.game.legal_actions()[-1]) for env in envs]
+    batch.step(actions)
+    for index, env in enumerate(envs):
+        env.step(actions[index])
+        _compare_end(case, batch, index, env, is_second=False)
 
 
 # One seat
