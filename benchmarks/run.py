@@ -20,7 +20,7 @@ from benchmarks.measure import Row
 from ninetka_train.machine import describe_machine
 
 BENCHMARKS = ("vector", "aec", "go", "kropki", "search", "solver", "networks", "train", "startup", "web")
-SLOW_BENCHMARKS = ("architecture", "ppo", "values")
+SLOW_BENCHMARKS = ("architecture", "ppo", "sb3", "values")
 """Benchmarks that run only if named."""
 ROOT = Path(__file__).resolve().parent.parent
 

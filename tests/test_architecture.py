@@ -47,6 +47,7 @@ GYMNASIUM_MODULES = {
     "ninetka_env.api.aec",
     "ninetka_env.api.conformance.environments",
     "ninetka_env.api.one_seat",
+    "ninetka_env.api.one_seat_games",
     "ninetka_env.api.vector",
 } | {f"ninetka_env.{game}_v0" for game in GAMES}
 """The modules of `ninetka_env` that may import gymnasium and pettingzoo."""
@@ -446,6 +447,12 @@ def test_only_networks_among_the_agents_import_torch() -> None:
 def test_only_networks_among_the_agents_load_torch() -> None:
     modules = set(modules_in("ninetka_agents")) - AGENT_TORCH_MODULES
     assert_none({name: loaded_imports(name, "torch") for name in modules})
+
+
+def test_only_the_adapter_imports_stable_baselines3_and_no_module_imports_the_adapter() -> None:
+    adapter = "ninetka_agents.sb3"
+    assert_none({name: inside(runtime_imports(name), "stable_baselines3") for name in MODULES.keys() - {adapter}})
+    assert_none({name: inside(runtime_imports(name), adapter) for name in MODULES})
 
 
 def test_agents_for_all_games_import_no_game() -> None:

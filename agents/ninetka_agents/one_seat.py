@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 from ninetka_agents.agent import check_agent_game, make_agent
 from ninetka_agents.plugins import plugins_of
 from ninetka_env.api.one_seat import OneSeatEnv, OneSeatVectorEnv
+from ninetka_env.api.one_seat_games import check_opponent
 from ninetka_env.core.registry import Variant, load_variant
 
 
@@ -22,6 +23,7 @@ def one_seat(
     opponents: Any = None,
     reward: str = "win",
     render_mode: str | None = None,
+    illegal: str = "raise",
     **options: Any,
 ) -> OneSeatEnv:
     """Make a Gymnasium environment for a learner in one seat; see `ninetka_env.api.one_seat.OneSeatEnv`.
@@ -33,13 +35,14 @@ def one_seat(
             for the seats after the learner's, in turn order; None for the game's default opponent.
         reward: `"win"` or `"score"`.
         render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
+        illegal: `"raise"` or `"lose"`: what an illegal action does.
         options: options of the game.
 
     Raises:
         ValueError: if an option is wrong; names the option and the allowed values.
     """
     variant = _variant(game, options)
-    return OneSeatEnv(variant, seat, make_opponents(opponents, variant), reward, render_mode)
+    return OneSeatEnv(variant, seat, make_opponents(opponents, variant), reward, render_mode, illegal)
 
 
 def one_seat_vector(
@@ -50,6 +53,8 @@ def one_seat_vector(
     reward: str = "win",
     render_mode: str | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+    max_episode_steps: int | None = None,
+    illegal: str = "raise",
     **options: Any,
 ) -> OneSeatVectorEnv:
     """Make a vector environment of N one-seat games; see `ninetka_env.api.one_seat.OneSeatVectorEnv`.
@@ -63,21 +68,25 @@ def one_seat_vector(
         render_mode: None, `"rgb_array"` or `"ansi"`.
         autoreset_mode: when finished games restart. A member of `gymnasium.vector.AutoresetMode` or its name, such as
             `"NEXT_STEP"`, which Gymnasium's vector observation wrappers require.
+        max_episode_steps: the number of the learner's steps after which a game is truncated; None for no limit.
+        illegal: `"raise"` or `"lose"`, as in `one_seat`.
         options: options of the game.
 
     Raises:
         ValueError: if an option is wrong; names the option and the allowed values.
     """
-    variant = _variant(game, options)
+    variant = _variant(game, options, "autoreset_mode", "max_episode_steps")
     agents = make_opponents(opponents, variant)
-    return OneSeatVectorEnv(num_envs, variant, seat, agents, reward, render_mode, autoreset_mode)
+    return OneSeatVectorEnv(
+        num_envs, variant, seat, agents, reward, render_mode, autoreset_mode, max_episode_steps, illegal
+    )
 
 
-def _variant(game: str, options: dict[str, Any]) -> Variant:
-    """Return the variant; the error message for an unknown option also suggests the options of the environment."""
+def _variant(game: str, options: dict[str, Any], *others: str) -> Variant:
+    """Return the variant; the error for an unknown option also lists `others` and what all environments accept."""
     definition = load_variant(game).definition
     for name in options:
-        definition.option(name, others=("seat", "opponents", "reward", "render_mode"))
+        definition.option(name, others=("seat", "opponents", "reward", "render_mode", "illegal", *others))
     return load_variant(game, **options)
 
 
@@ -85,18 +94,18 @@ def make_opponents(opponents: Any, variant: Variant) -> Any:
     """Convert specs to agents; equal specs give one agent. Other objects are returned unchanged.
 
     Raises:
-        ValueError: if a spec is wrong, or an agent plays another game.
+        ValueError: if a spec is wrong, an object is no agent, or an agent plays another game.
     """
     name = variant.definition.name
     if opponents is None:
         opponents = plugins_of(name).default_opponent
     if isinstance(opponents, str):
         return make_agent(opponents, name)
-    if not isinstance(opponents, Sequence):
-        check_agent_game(opponents, name)
-        return opponents
-    for one in opponents:
+    for one in opponents if isinstance(opponents, Sequence) else [opponents]:
         if not isinstance(one, str):
+            check_opponent(one)
             check_agent_game(one, name)
+    if not isinstance(opponents, Sequence):
+        return opponents
     made = {one: make_agent(one, name) for one in opponents if isinstance(one, str)}
     return [made[one] if isinstance(one, str) else one for one in opponents]

@@ -5,164 +5,28 @@ Create them with `gymnasium.make` and `gymnasium.make_vec`; see `ninetka_agents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, ClassVar, Protocol
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
+from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from ninetka_env.api.one_seat_games import Generators, OneSeatGames, Opponent, seat_code
+from ninetka_env.api.positions import starting_game, starting_states
 from ninetka_env.api.rendering import RENDER_MODES, Renderer
-from ninetka_env.core.batch import bytes_per_game, option_codes, play_all, restart_games, write_finished
+from ninetka_env.api.reset_options import ResetOptions
+from ninetka_env.core.batch import bytes_per_game
 from ninetka_env.core.game import Game
-from ninetka_env.core.jit import jit
 from ninetka_env.core.options import as_action, check_actions, check_choice, check_count, check_memory, short_repr
-from ninetka_env.core.outcome import REWARDS, write_rewards
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.verbs import StateArray, is_over, write_legal_mask, write_observation
+from ninetka_env.core.verbs import StateArray
 
-MAX_STARTS = 100
-"""Maximum number of attempts to start a game that does not end before the learner's first turn."""
-
-
-class Opponent(Protocol):
-    """Interface of the agents that play the other seats, such as the agents of `ninetka_agents`."""
-
-    name: str
-
-    def act(self, games: StateArray, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Return (N,) int64 legal actions for (N,) states of unfinished games."""
-        ...
-
-
-class OneSeatGames:
-    """N games in which the learner plays one seat and opponents play the others.
-
-    `OneSeatEnv` and `OneSeatVectorEnv` are based on this class.
-
-    Attributes:
-        games: (N,) states.
-        seats: (N,) int8, the learner's seat in each game.
-        observations: (N, C, H, W) int8, as the learner's seat sees each game.
-        masks: (N, num_actions) int8, 1 for legal actions.
-        rewards: (N,) float32, the learner's reward where the game is over, else 0.
-        terminated: (N,) bool, whether the game is over.
-        last_actions: (N,) int64, the action played last in each game, -1 at the start.
-    """
-
-    def __init__(self, num_envs: int, variant: Variant, seat: int | str, opponents: Any, reward: str) -> None:
-        """Check the options and allocate the arrays; see `OneSeatEnv` for the arguments."""
-        self.variant = variant
-        self._reward = check_choice("reward", reward, REWARDS)
-        check_choice("seat", seat, ("random", *range(variant.num_players)))
-        self._seat = seat
-        self._opponents = _group_opponents(opponents, variant.num_players)
-        self._options = option_codes(variant, num_envs)
-        self.games = np.zeros(num_envs, variant.dtype)
-        self.seats = np.zeros(num_envs, np.int8)
-        self.observations = np.zeros((num_envs, *variant.sizes.planes), np.int8)
-        self.masks = np.zeros((num_envs, variant.num_actions), np.int8)
-        self.rewards = np.zeros(num_envs, np.float32)
-        self.terminated = np.zeros(num_envs, np.bool_)
-        self.last_actions = np.full(num_envs, -1, np.int64)
-
-    def _check_started(self, indices: npt.NDArray[np.int64] | int) -> None:
-        """Raise `gymnasium.error.ResetNeeded` unless the selected games have been started."""
-        if not self.games["num_players"][indices].all():
-            raise gymnasium.error.ResetNeeded("there is no game yet: call reset first")
-
-    @contextmanager
-    def rollback_on_error(self) -> Iterator[None]:
-        """Restore the games if an exception leaves the context, such as an opponent's error or `KeyboardInterrupt`."""
-        before = self.games.copy(), self.seats.copy(), self.last_actions.copy()
-        try:
-            yield
-        except BaseException:
-            self.games[:], self.seats[:], self.last_actions[:] = before
-            self._write_outputs(np.flatnonzero(self.games["num_players"]))  # only the games that have been started
-            raise
-
-    def restart(self, indices: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-        """Restart the selected games and let the opponents move until it is the learner's turn.
-
-        Raises:
-            ValueError: if a game has ended `MAX_STARTS` times before the learner's turn.
-        """
-        for _ in range(MAX_STARTS):
-            self._start(indices, rng)
-            indices = indices[self.terminated[indices]]
-            if len(indices) == 0:
-                return
-        raise ValueError(
-            f"game {indices[0]}: it ended {MAX_STARTS} times before seat {self.seats[indices[0]]} could move"
-        )
-
-    def _start(self, indices: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-        drawn = self._seat == "random"
-        self.seats[indices] = rng.integers(self.variant.num_players, size=len(indices)) if drawn else self._seat
-        streams = np.zeros(len(self.games), np.uint64)
-        streams[indices] = rng.integers(0, 2**64, size=len(indices), dtype=np.uint64)
-        self.last_actions[indices] = -1
-        restart_games(self.games, indices, self._options, streams)
-        self._let_opponents_move(indices, rng)
-
-    def play(self, indices: npt.NDArray[np.int64], actions: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-        """Play the learner's actions in the selected games, then let the opponents move.
-
-        Raises:
-            ValueError: if an action is illegal. For an action of the learner, no game has changed, and the message
-                names the game. For an action of an opponent, the message names the opponent.
-            gymnasium.error.ResetNeeded: if a game has not been started.
-        """
-        self._check_started(indices)
-        if (illegal := play_all(self.games, indices, actions, np.zeros(len(indices), np.bool_))) >= 0:
-            index = int(indices[illegal])
-            raise ValueError(f"game {index}: {self.game(index).describe_illegal(int(actions[illegal]))}")
-        self.last_actions[indices] = actions
-        self._let_opponents_move(indices, rng)
-
-    def game(self, index: int) -> Game:
-        """Return the current position as a `Game` that shares memory with this object.
-
-        Raises:
-            gymnasium.error.ResetNeeded: if the game has not been started.
-        """
-        self._check_started(index)
-        game: Game = self.variant.game_class(self.games[index : index + 1])
-        last = int(self.last_actions[index])
-        game.last_action = None if last < 0 else last
-        return game
-
-    def _let_opponents_move(self, indices: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-        """Play the opponents' moves until each selected game is over or the learner is to move; update the outputs."""
-        over = np.zeros(len(indices), np.bool_)
-        while True:
-            write_finished(self.games, indices, over)
-            relative = (self.games["to_move"][indices] - self.seats[indices]) % self.variant.num_players
-            relative[over] = 0
-            if not relative.any():
-                break
-            for seats, agent in self._opponents:
-                theirs = indices[np.isin(relative, seats)]
-                if len(theirs):
-                    self._move(agent, theirs, rng)
-        self._write_outputs(indices)
-
-    def _move(self, agent: Opponent, indices: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-        """Let an opponent move in the selected games; raise `ValueError` with its name if an action is illegal."""
-        actions = check_actions(agent.act(self.games[indices], rng), len(indices))
-        if (illegal := play_all(self.games, indices, actions, np.zeros(len(indices), np.bool_))) >= 0:
-            game = self.game(int(indices[illegal]))
-            raise ValueError(f"opponent {agent.name!r}: {game.describe_illegal(int(actions[illegal]))}")
-        self.last_actions[indices] = actions
-
-    def _write_outputs(self, indices: npt.NDArray[np.int64]) -> None:
-        flat = self.observations.reshape(len(self.games), -1)
-        _write_outputs(self.games, indices, self.seats, self._reward, flat, self.masks, self.rewards, self.terminated)
+Infos = dict[str, Any]
 
 
 class LegalActions(Discrete):
@@ -203,6 +67,7 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
         opponents: Opponent | Sequence[Opponent] = (),
         reward: str = "win",
         render_mode: str | None = None,
+        illegal: str = "raise",
     ) -> None:
         """Make an environment; `reset` starts a game.
 
@@ -213,13 +78,18 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
                 turn order.
             reward: `"win"` or `"score"`; see `ninetka_env.core.outcome.REWARDS`.
             render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
+            illegal: what an illegal action of the action space does. `"raise"`: `step` raises `ValueError`, and the
+                game does not change. `"lose"`: the action is not played, and the game ends with reward -1, whatever
+                `reward` is; `info["illegal_action"]` is True on that step only.
 
         Raises:
             ValueError: if an option is wrong; the message gives its name and the allowed values.
         """
         self._renderer = Renderer(render_mode)
         self.render_mode = render_mode
-        self._batch = OneSeatGames(1, variant, seat, opponents, reward)
+        self.metadata = dict(self.metadata)  # type: ignore[misc]  # Gymnasium 1.1's SyncVectorEnv writes into it
+        self._batch = OneSeatGames(1, variant, seat, opponents, reward, illegal, names_games=False)
+        self._reset_options = ResetOptions("position", "seat")
         self.observation_space = Box(0, 1, variant.sizes.planes, np.int8)
         self.action_space = LegalActions(self._batch.masks)
 
@@ -236,22 +106,39 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.int8], dict[str, Any]]:
-        """Start a game and play up to the learner's first turn; return the observation and info."""
+        """Start a game and play up to the learner's first turn; return the observation and info.
+
+        Args:
+            seed: seed of the random generator; None continues its stream.
+            options: for this game only, `"seat"` is the learner's seat, as in the constructor, and `"position"` is the
+                position to start from: a text that `str(game)` returned, a state or a `Game`.
+
+        Raises:
+            ValueError: if an option is wrong, or if the opponents end the game from this position before the learner's
+                first turn. The environment then keeps its game.
+            TypeError: if `options` is not a dict.
+        """
+        given = self._reset_options.read(options)
+        variant, seats, states = self._batch.variant, None, None
+        if "seat" in given:
+            seats = np.array([seat_code(given["seat"], variant.num_players)], np.int8)
+        if "position" in given:
+            states = starting_game(given["position"], variant).records
         super().reset(seed=seed)
         with self._batch.rollback_on_error():
-            self._batch.restart(np.arange(1), self.np_random)
+            self._batch.restart(np.arange(1), self.np_random, seats, states)
         return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[npt.NDArray[np.int8], float, bool, bool, dict[str, Any]]:
         """Play the learner's action and the opponents' actions; on an error the game does not change.
 
         Raises:
-            ValueError: if the action, or an opponent's action, is illegal.
+            ValueError: if the action, or an opponent's action, is illegal; see the constructor's `illegal`.
             TypeError: if the action is not an integer.
             Exception: if an opponent raises it.
         """
         action = as_action(action, self._batch.variant.num_actions)
-        if not -1 < action < 1 << 31:
+        if not -1 < action < self._batch.variant.num_actions:
             raise ValueError(self.game.describe_illegal(action))
         with self._batch.rollback_on_error():
             self._batch.play(np.arange(1), np.array([action], np.int64), self.np_random)
@@ -282,7 +169,8 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
         return self._batch.observations[0].copy()
 
     def _info(self) -> dict[str, Any]:
-        return {"action_mask": self._batch.masks[0].copy(), "seat": self.seat}
+        info = {"action_mask": self._batch.masks[0].copy(), "seat": self.seat}
+        return info | {"illegal_action": bool(self._batch.illegal[0])} if self._batch.loses_illegal else info
 
 
 class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], npt.NDArray[Any]]):
@@ -300,6 +188,8 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
       logits with a large finite number, because minus infinity gives NaN, and do not train on these steps.
     - `DISABLED`: the game stays finished, and `step` raises an error, until `reset(options={"reset_mask": mask})`
       restarts it.
+
+    A game also ends, as truncated, with step `max_episode_steps` of the learner. Its mask is then not zero.
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
@@ -317,6 +207,8 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
         reward: str = "win",
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+        max_episode_steps: int | None = None,
+        illegal: str = "raise",
     ) -> None:
         """Make the environment; `reset` starts the games.
 
@@ -330,6 +222,9 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
                 Gymnasium's `wrappers.vector.HumanRendering`.
             autoreset_mode: a member of `gymnasium.vector.AutoresetMode`, or its name or value as text, such as
                 `"NEXT_STEP"` or `"NextStep"`.
+            max_episode_steps: the number of the learner's steps after which a game is truncated, as in Gymnasium's
+                `TimeLimit`; None for no limit.
+            illegal: as in `OneSeatEnv`; `infos["illegal_action"]` is then (N,) bool.
 
         Raises:
             ValueError: if an option is wrong; the message gives its name and the allowed values.
@@ -341,35 +236,69 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
         self.render_mode = render_mode
         self._autoreset = _parse_autoreset_mode(autoreset_mode)
         self.metadata = self.metadata | {"autoreset_mode": self._autoreset}  # type: ignore[misc]
-        self._batch = OneSeatGames(num_envs, variant, seat, opponents, reward)
-        self._all_games = np.ones(num_envs, np.bool_)
+        self._max_steps = None if max_episode_steps is None else check_count("max_episode_steps", max_episode_steps)
+        self._batch = OneSeatGames(num_envs, variant, seat, opponents, reward, illegal)
+        self._reset_options = ResetOptions("position", "seat", "reset_mask")
+        self._generators: list[np.random.Generator] | None = None
+        self._all_games, self._all_indices = np.ones(num_envs, np.bool_), np.arange(num_envs)
+        self._num_steps = np.zeros(num_envs, np.int64)
+        self._ended = np.zeros(num_envs, np.bool_)
         self.single_observation_space = Box(0, 1, variant.sizes.planes, np.int8)
         self.single_action_space = Discrete(variant.num_actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
 
+    @property
+    def games(self) -> StateArray:
+        """(N,) states of the current games, for agents and searches; do not write to them."""
+        return self._batch.games
+
+    @property
+    def seats(self) -> npt.NDArray[np.int8]:
+        """(N,) int8, the learner's seat in each current game; a copy."""
+        return self._batch.seats.copy()
+
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[npt.NDArray[np.int8], dict[str, Any]]:
+        self,
+        *,
+        seed: int | Sequence[int | None] | npt.NDArray[np.integer[Any]] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[npt.NDArray[np.int8], Infos]:
         """Start games; return (N, C, H, W) int8 observations and the infos.
 
         Args:
-            seed: seed of the random generator; None continues its stream.
+            seed: seed of the random generator that all games share; None continues its stream. With a sequence or array
+                of N seeds, each game has its own generator: game i is the game of a single environment with seed i, and
+                does not depend on the other games. Opponents then act in one game after another, which is slower. A
+                None in the sequence continues the stream of that game.
             options: the entry `"reset_mask"`, (N,) bool with at least one True, selects the games to restart. By
-                default, all games are restarted.
+                default, all games are restarted. For these games only, `"seat"` is the learner's seat: one for all, or
+                (N,) integers; and `"position"` is the position to start from: one for all, as in `OneSeatEnv.reset`, or
+                (N,) states, or a sequence of N positions.
 
         Raises:
-            ValueError: if `"reset_mask"` is not such an array.
+            ValueError: if a seed or an option is wrong, or if the opponents end a game from its position before the
+                learner's first turn. No game has then changed.
+            TypeError: if `options` is not a dict.
         """
-        where = self._all_games if not options else self._check_reset_mask(options.get("reset_mask", self._all_games))
-        super().reset(seed=seed)
+        given = self._reset_options.read(options)
+        has_mask = options is not None and "reset_mask" in options
+        where = self._check_reset_mask(given.get("reset_mask")) if has_mask else self._all_games
+        seats, states, indices = None, None, np.flatnonzero(where)
+        if "seat" in given:
+            seats = self._check_seats(given["seat"])
+        if "position" in given:
+            states = starting_states(given["position"], self._batch.variant, where)
+        self._seed(seed, indices)
         with self._batch.rollback_on_error():
-            self._batch.restart(np.flatnonzero(where), self.np_random)
+            self._batch.restart(indices, self._rng, seats, states)
+        self._num_steps[indices] = 0
+        self._ended[indices] = False
         return self._batch.observations.copy(), self._infos(where)
 
     def step(
         self, actions: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], Infos]:
         """Play one action per game, (N,) integers, and let the opponents move.
 
         On an error no game changes. In `NEXT_STEP` the actions for games that restart are ignored.
@@ -389,23 +318,33 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
 
     def _step(
         self, chosen: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], Infos]:
         batch = self._batch
-        if self._autoreset is AutoresetMode.NEXT_STEP and batch.terminated.any():
-            ended, going = np.flatnonzero(batch.terminated), np.flatnonzero(~batch.terminated)
-            batch.play(going, chosen[going], self.np_random)
-            batch.restart(ended, self.np_random)
+        if self._ended.any():  # never in `SAME_STEP`
+            self._restart_ended_and_play(chosen)
         else:
-            batch.play(np.arange(self.num_envs), chosen, self.np_random)
-        rewards, over = batch.rewards.astype(np.float64), batch.terminated.copy()
-        infos = self._restart_finished(over) if self._autoreset is AutoresetMode.SAME_STEP and over.any() else {}
-        return (
-            batch.observations.copy(),
-            rewards,
-            over,
-            np.zeros(self.num_envs, np.bool_),
-            infos | self._infos(self._all_games),
-        )
+            batch.play(self._all_indices, chosen, self._rng)
+        num_steps = np.where(self._ended, 0, self._num_steps + 1)
+        terminated = batch.terminated.copy()
+        truncated = np.zeros(self.num_envs, np.bool_) if self._max_steps is None else num_steps >= self._max_steps
+        rewards, ended = batch.rewards.astype(np.float64), terminated | truncated
+        infos = {}
+        if self._autoreset is AutoresetMode.SAME_STEP and ended.any():
+            infos = self._restart_finished(ended)
+            num_steps[ended] = 0
+            ended = np.zeros(self.num_envs, np.bool_)
+        infos |= self._infos(self._all_games)
+        self._num_steps, self._ended = num_steps, ended  # last, because an error must not change them
+        return batch.observations.copy(), rewards, terminated, truncated, infos
+
+    def _restart_ended_and_play(self, chosen: npt.NDArray[np.int64]) -> None:
+        """Do a step in which some games have ended earlier: restart those in `NEXT_STEP`, and refuse it otherwise."""
+        if self._autoreset is not AutoresetMode.NEXT_STEP:
+            index = int(self._ended.argmax())
+            raise ValueError(f"game {index}: it is over, and does not restart in the mode DISABLED: call reset for it")
+        going, ended = np.flatnonzero(~self._ended), np.flatnonzero(self._ended)
+        self._batch.play(going, chosen[going], self._rng)
+        self._batch.restart(ended, self._rng)
 
     def render(self) -> tuple[Any, ...]:
         """Return one frame per game: (H, W, 3) uint8 pictures (`rgb_array`) or texts (`ansi`).
@@ -421,21 +360,56 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
         """Return the legal actions, (N, num_actions) bool."""
         return self._batch.masks.astype(np.bool_)
 
+    @property
+    def _rng(self) -> Generators:
+        return self.np_random if self._generators is None else self._generators
+
+    def _seed(self, seed: Any, indices: npt.NDArray[np.int64]) -> None:
+        """Seed the generator of all games, or the generators of the selected games; None changes nothing."""
+        if not _is_many(seed):
+            super().reset(seed=seed)
+            self._generators = self._generators if seed is None else None
+            return
+        seeds = self._check_seeds(seed)
+        if self._generators is None:
+            drawn = self.np_random.integers(2**62, size=self.num_envs)
+            self._generators = [seeding.np_random(one)[0] for one in drawn.tolist()]
+        for index in indices.tolist():
+            if seeds[index] is not None:
+                self._generators[index] = seeding.np_random(seeds[index])[0]
+
+    def _check_seeds(self, seeds: Any) -> list[int | None]:
+        are_integers = (one is None or (isinstance(one, (int, np.integer)) and one >= 0) for one in seeds)
+        if len(seeds) != self.num_envs or not all(are_integers):
+            raise ValueError(
+                f"seed={short_repr(seeds)}: expected an integer of at least 0, or {self.num_envs} of them, one per game"
+            )
+        return [None if one is None else int(one) for one in seeds]
+
+    def _check_seats(self, seat: Any) -> npt.NDArray[np.int8]:
+        """Return the learner's seats, (N,) int8, -1 to draw the seat; `seat` is one for all games or one for each."""
+        given = list(seat) if _is_many(seat) else [seat] * self.num_envs
+        if len(given) != self.num_envs:
+            raise ValueError(f"seat: {len(given)} seats are given, expected 1 or {self.num_envs}, one per game")
+        return np.array([seat_code(one, self._batch.variant.num_players) for one in given], np.int8)
+
     def _check_reset_mask(self, mask: Any) -> npt.NDArray[np.bool_]:
         if isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (self.num_envs,) and mask.any():
             return mask
         raise ValueError(f"reset_mask={short_repr(mask)}: expected ({self.num_envs},) bool, at least one of them True")
 
-    def _restart_finished(self, over: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    def _restart_finished(self, ended: npt.NDArray[np.bool_]) -> Infos:
         """Restart the finished games and return their last observations and infos in the format of `SAME_STEP`."""
-        final = {"final_obs": self._batch.observations.copy(), "final_info": self._infos(over)}
-        self._batch.restart(np.flatnonzero(over), self.np_random)
-        return final | {"_final_obs": over, "_final_info": over}
+        final = {"final_obs": self._batch.observations.copy(), "final_info": self._infos(ended)}
+        self._batch.restart(np.flatnonzero(ended), self._rng)
+        return final | {"_final_obs": ended, "_final_info": ended}
 
-    def _infos(self, where: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        """Return the infos of the games that `where`, (N,) bool, marks; `_action_mask` and `_seat` are copies of it."""
-        masks, seats = self._batch.masks.copy(), self._batch.seats.copy()
-        return {"action_mask": masks, "_action_mask": where.copy(), "seat": seats, "_seat": where.copy()}
+    def _infos(self, where: npt.NDArray[np.bool_]) -> Infos:
+        """Return the infos of the games that `where`, (N,) bool, marks; `_action_mask` and so on are copies of it."""
+        infos: Infos = {"action_mask": self._batch.masks.copy(), "seat": self._batch.seats.copy()}
+        if self._batch.loses_illegal:
+            infos["illegal_action"] = self._batch.illegal.copy()
+        return infos | {f"_{name}": where.copy() for name in infos}
 
 
 def _parse_autoreset_mode(given: Any) -> AutoresetMode:
@@ -445,37 +419,7 @@ def _parse_autoreset_mode(given: Any) -> AutoresetMode:
     return list(spellings.values())[check_choice("autoreset_mode", asked, tuple(spellings))]
 
 
-def _group_opponents(opponents: Any, num_players: int) -> list[tuple[list[int], Opponent]]:
-    """Return each distinct agent with its relative seats; relative seat r (1..n-1) is r places after the learner's."""
-    given = list(opponents) if isinstance(opponents, Sequence) else [opponents] * (num_players - 1)
-    if len(given) != num_players - 1:
-        raise ValueError(f"opponents: {len(given)} given, expected one for all or {num_players - 1}, one per seat")
-    for one in given:
-        if not callable(getattr(one, "act", None)):
-            raise ValueError(f"opponents: {short_repr(one)} is neither an agent's spec nor an agent with a method act")
-    agents = {id(one): one for one in given}
-    return [([r for r, one in enumerate(given, start=1) if id(one) == key], agent) for key, agent in agents.items()]
-
-
-@jit
-def _write_outputs(
-    games: StateArray,
-    indices: npt.NDArray[np.int64],
-    seats: npt.NDArray[np.int8],
-    reward: int,
-    planes: npt.NDArray[np.int8],
-    masks: npt.NDArray[np.int8],
-    rewards: npt.NDArray[np.float32],
-    terminated: npt.NDArray[np.bool_],
-) -> None:
-    """Write the learner's observations, masks and rewards of the selected games, and whether they are over."""
-    for index in indices:
-        game, seat = games[index], seats[index]
-        paid = np.empty(game.num_players, np.float32)
-        write_observation(game, seat, planes[index])
-        write_legal_mask(game, masks[index])
-        terminated[index] = is_over(game)
-        rewards[index] = 0.0
-        if terminated[index]:
-            write_rewards(game, reward, paid)
-            rewards[index] = paid[seat]
+def _is_many(value: Any) -> bool:
+    """Return whether an argument holds one value for each game."""
+    is_array = isinstance(value, np.ndarray) and value.ndim > 0
+    return is_array or (isinstance(value, Sequence) and not isinstance(value, str))

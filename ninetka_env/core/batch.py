@@ -143,13 +143,6 @@ def first_unplayable(games: StateArray) -> int:
 
 
 @jit
-def write_finished(games: StateArray, indices: Indices, finished: npt.NDArray[np.bool_]) -> None:
-    """Write to `finished[k]` whether game `indices[k]` has ended, for each k."""
-    for place in range(len(indices)):
-        finished[place] = is_over(games[indices[place]])
-
-
-@jit
 def write_outcome(game: State, index: int, reward: int, outcomes: GameOutcomes) -> None:
     """Write the outcome of a finished game to row `index` of `outcomes`; `reward` is an index into `REWARDS`."""
     outcomes.winners[index] = winner_of(game)

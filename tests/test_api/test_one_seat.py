@@ -14,6 +14,7 @@ from gymnasium.spaces import Discrete
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from ninetka.positions import observe
+from test_api.one_seat_helpers import actions_for, assert_equal, masked
 
 from ninetka_agents.agent import RandomAgent, make_agent
 from ninetka_agents.one_seat import one_seat, one_seat_vector
@@ -37,10 +38,6 @@ class FixedAgent:
     def act(self, games, rng):
         self.seats.update(games["to_move"].tolist())
         return np.array([Game(games[i : i + 1]).legal_actions()[self.place] for i in range(len(games))])
-
-
-def masked(rng, mask):
-    return int(rng.choice(np.flatnonzero(mask)))
 
 
 def play_game(env, rng, seed=None):
@@ -341,34 +338,6 @@ def test_many_games_equal_gymnasiums_vector_of_single_ones(num_players, mode, tu
         if mode is AutoresetMode.DISABLED and over.any():
             assert_equal(*(each.reset(options={"reset_mask": over.copy()}) for each in (envs, single)))
     assert ended >= 8
-
-
-def actions_for(envs, rng):
-    """Draw a legal action for each game; for a game without a legal action, return -7, which is always illegal."""
-    return np.array([masked(rng, mask) if mask.any() else -7 for mask in envs.unwrapped.action_masks()])
-
-
-def assert_equal(one, two):
-    *results, infos = one
-    *expected_results, expected = two
-    for result, wanted in zip(results, expected_results, strict=True):
-        assert (np.asarray(result) == np.asarray(wanted)).all()
-    assert set(infos) == set(expected)
-    assert_equal_infos(infos, expected)
-    if "_final_obs" in infos:
-        over = infos["_final_obs"]
-        assert (over == expected["_final_obs"]).all()
-        assert (over == infos["_final_info"]).all()
-        assert (infos["final_obs"][over] == np.stack(expected["final_obs"][over])).all()
-        assert_equal_infos(infos["final_info"], expected["final_info"])
-
-
-def assert_equal_infos(infos, expected):
-    """Check that both infos contain masks and seats of the same games, with equal values."""
-    for name in ("action_mask", "seat"):
-        there = expected[f"_{name}"]
-        assert (infos[f"_{name}"] == there).all(), f"_{name}"
-        assert (infos[name][there] == expected[name][there]).all(), name
 
 
 def test_a_game_that_ended_restarts_in_the_next_step_whatever_its_action():
