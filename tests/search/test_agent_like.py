@@ -149,7 +149,7 @@ NO_AGENTS = {
 SENTENCE = r"agent: .* is neither an agent's spec nor an agent, an object with a name and a method act\(games, rng\)"
 
 
-@pytest.mark.parametrize("given", NO_AGENTS, ids=str)
+@pytest.mark.parametrize("given", NO_AGENTS, ids=lambda one: type(one).__name__)
 def test_what_is_no_agent_is_described(given):
     calls = [as_agent, lambda one: evaluate([one, "random"]), lambda one: make_match(["random", one])]
     for call in (*calls, lambda one: play_games([one])):
@@ -170,7 +170,7 @@ def test_an_opponent_without_a_name_is_named_by_its_class():
         one_seat(opponents=opponent)
 
 
-@pytest.mark.parametrize("given", ["random", Plain(), 3, None], ids=str)
+@pytest.mark.parametrize("given", ["random", Plain(), 3, None], ids=lambda one: type(one).__name__)
 def test_agents_are_given_as_a_list(given):
     with pytest.raises(
         ValueError, match=r"agents=.*: expected a list of agents or specs, such as \['random', 'maxn'\]"
