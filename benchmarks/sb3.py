@@ -16,12 +16,12 @@ import torch
 from benchmarks.measure import Row, is_installed, rates, write_rows
 
 NUM_GAMES, NUM_STEPS = 32, 64
-OPPONENTS = {"Ninetka": "maxn", "Go": "random", "Kropki": "random"}
-"""The spec of the opponent in each game, by the name of its id."""
+CASES = {"9tka": ("Ninetka", "maxn"), "Go": ("Go", "random"), "Kropki": ("Kropki", "random")}
+"""For each game, the name in its environment id, and the spec of the opponents."""
 SETTINGS: dict[str, Any] = {"n_steps": NUM_STEPS, "batch_size": 1024, "n_epochs": 2, "gamma": 1.0, "device": "cpu"}
 
 
-def learners(name: str) -> list[Any]:
+def learners(name: str, opponents: str) -> list[Any]:
     """Return two new learners with a small MLP: on the native vector environment, and on single environments."""
     import gymnasium
     from sb3_contrib import MaskablePPO
@@ -30,8 +30,8 @@ def learners(name: str) -> list[Any]:
 
     from ninetka_agents.sb3 import OneSeatVecEnv
 
-    place, options = f"ninetka_env:ninetka_env/{name}-v0", dict[str, Any](opponents=OPPONENTS[name])
-    native = VecMonitor(OneSeatVecEnv(gymnasium.make_vec(place, num_envs=NUM_GAMES, **options)))  # type: ignore[arg-type]
+    place, options = f"ninetka_env:ninetka_env/{name}-v0", dict[str, Any](opponents=opponents)
+    native = VecMonitor(OneSeatVecEnv(gymnasium.make_vec(place, num_envs=NUM_GAMES, **options)))
     single = make_vec_env(lambda: gymnasium.make(place, **options), n_envs=NUM_GAMES)
     return [MaskablePPO("MlpPolicy", envs, seed=0, **SETTINGS) for envs in (native, single)]
 
@@ -63,9 +63,9 @@ def collecting(learner: Any) -> Callable[[], int]:
 
 def rows() -> Iterator[Row]:
     """Measure every game."""
-    for name, opponent in OPPONENTS.items():
-        what = f"MaskablePPO, {NUM_GAMES} games of {name} against {opponent}"
-        both = learners(name)
+    for game, (name, opponents) in CASES.items():
+        what = f"MaskablePPO, {NUM_GAMES} games of {game} against {opponents}"
+        both = learners(name, opponents)
         for measured, suffix in ((collecting, ", without training"), (training, "")):
             ours, peer = rates(*map(measured, both), seconds=2.0)
             yield Row(what + suffix, "steps/s", ours, peer, "DummyVecEnv", target=2 * peer)

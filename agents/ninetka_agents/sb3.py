@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
 from stable_baselines3.common.vec_env import VecEnv
 
 from ninetka_env.api.one_seat import OneSeatVectorEnv
@@ -33,7 +33,7 @@ class OneSeatVecEnv(VecEnv):
     wrapped. To record episodes, wrap this object in SB3's `VecMonitor`.
     """
 
-    def __init__(self, envs: OneSeatVectorEnv) -> None:
+    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
         """Wrap a vector environment.
 
         Args:

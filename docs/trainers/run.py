@@ -1,7 +1,8 @@
 """Run the guides to trainers: install and run the code blocks of each page in a separate virtual environment.
 
 `python docs/trainers/run.py [PAGE ...]` (by default all pages; also `make docs-trainers`) creates `.venvs/PAGE`, runs
-the page's `sh` block in it from the root of the repository, then every `python` block in an empty folder. If all blocks
+the page's `sh` block in it from the root of the repository, then every `python` block in an empty folder. The programs
+are for 9tka; they run a second and a third time with the names of Go and Kropki in place of 9tka's. If all blocks
 succeed, it writes the date and the installed versions to the page and to the table in `index.md`. At the end it prints
 a table of the results.
 """
@@ -21,7 +22,29 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 OTHER_PACKAGES = ("torch", "gymnasium", "pettingzoo", "numpy")
-"""Packages whose versions are written in addition to the trainer's."""
+"""Packages whose versions are written in addition to the trainer's, if they are installed."""
+SHOW_VERSIONS = """
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+print(sys.version.split()[0])
+for name in sys.argv[1:]:
+    try:
+        print(name, version(name))
+    except PackageNotFoundError:
+        pass
+"""
+OTHER_GAMES = {"go": "Go", "kropki": "Kropki"}
+"""Name in modules, and name in environment ids, of the games whose names replace those of 9tka."""
+
+
+def for_each_game(block: str) -> list[str]:
+    """Return the program of a page for 9tka, Go and Kropki."""
+    programs = [block]
+    for name, title in OTHER_GAMES.items():
+        renamed = block.replace("ninetka_v0", f"{name}_v0").replace("Ninetka-v0", f"{title}-v0")
+        programs.append(renamed.replace('"ninetka"', f'"{name}"'))
+    return programs
 
 
 class Guide:
@@ -46,21 +69,21 @@ class Guide:
         for block in self.blocks("sh"):
             self._call(["bash", "-euc", block], ROOT)
         with tempfile.TemporaryDirectory() as empty:
-            for block in self.blocks("python"):
-                self._call([str(self.folder / "bin" / "python"), "-c", block], Path(empty))
+            for program in [one for block in self.blocks("python") for one in for_each_game(block)]:
+                self._call([str(self.folder / "bin" / "python"), "-c", program], Path(empty))
 
     def installed_versions(self) -> dict[str, str]:
         """Return the installed versions of Python, the trainer and the packages in `OTHER_PACKAGES`."""
         names = [*self.trainers, *OTHER_PACKAGES]
-        program = "import sys, importlib.metadata as m; print(sys.version.split()[0], *map(m.version, sys.argv[1:]))"
-        output = self._call([str(self.folder / "bin" / "python"), "-c", program, *names], ROOT)
-        return dict(zip(["Python", *names], output.split(), strict=True))
+        output = self._call([str(self.folder / "bin" / "python"), "-c", SHOW_VERSIONS, *names], ROOT)
+        return {"Python": output.split()[0], **dict(line.split() for line in output.splitlines()[1:])}
 
     def write(self, versions: dict[str, str], day: str) -> None:
         """Write the date and the versions to the page and to the table in `index.md`."""
         versions_text = ", ".join(f"{name} {version.split('+')[0]}" for name, version in versions.items())
         self.page.write_text(
-            re.sub(r"^Tried .*$", f"Tried {day} with {versions_text}.", self.text, flags=re.M), "utf-8"
+            re.sub(r"^Tried .*$", f"Tried {day} on 9tka, Go and Kropki with {versions_text}.", self.text, flags=re.M),
+            "utf-8",
         )
         index, trainer = HERE / "index.md", self.trainers[0] if self.trainers else "torch"
         cells = f" {trainer} {versions[trainer].split('+')[0]} | {versions['Python']} | {day} |"

@@ -103,6 +103,8 @@ def test_many_games_start_from_positions_and_seats(name):
     for position in (states, games, [str(game) for game in games]):
         seen, infos = envs.reset(options={"position": position, "seat": seats})
         assert (infos["seat"] == seats).all()
+        assert (envs.seats == seats).all()
+        assert (envs.games == envs._batch.games).all()
         for index, (game, seat) in enumerate(zip(games, seats, strict=True)):
             expected = after_opponents(game, seat)
             assert str(game_of(envs._batch.games, index)) == str(expected)
