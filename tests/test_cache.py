@@ -339,12 +339,18 @@ def test_an_edit_of_a_function_found_by_type_is_seen(world: World) -> None:
         ("import a, \\\n    b", {"a", "b"}),
         ("try: import a\nexcept ImportError: pass; import b", {"a", "b"}),
         ("x = importlib.import_module('a.b'); y = __import__(\"c\")", {"a", "c"}),
+        ("x = import_module(\n    'a.b',\n)\ny = __import__(\n    'c')", {"a", "c"}),
         ("import ... and\nimport .\nfrom\nimport ,\nimport 3", set()),
         ("important = 1\nx.import_a\n# import a", set()),
     ],
 )
 def test_imports_are_found(text: str, names: set[str]) -> None:
     assert sources._imported_names(text) == names
+
+
+def test_the_standard_library_is_not_read() -> None:
+    assert "test" not in sys.stdlib_module_names
+    assert [sources._on_path(name) for name in ("os", "test", "antigravity")] == [[], [], []]
 
 
 def test_loops_of_links_end(tmp_path: Path) -> None:
@@ -647,6 +653,8 @@ def test_installed_packages_count_by_version(tmp_path: Path) -> None:
         (packages / f"{module}.py").write_text("x = 1\n", encoding="utf-8")
         (folder / "RECORD").write_text(f"{module}.py,sha256=abc,6\n{name}/RECORD,,\n", encoding="utf-8")
     (packages / "local-3.0.dist-info/direct_url.json").touch()
+    with (packages / "local-3.0.dist-info/RECORD").open("a", encoding="utf-8") as record_file:
+        record_file.writelines(f"local/{number}.py,sha256=abc,6\n" for number in range(sources._MANY_SOURCES))
     (packages / "bare.py").write_text("x = 1\n", encoding="utf-8")
 
     def versions() -> dict[str, str]:
@@ -665,6 +673,25 @@ def test_installed_packages_count_by_version(tmp_path: Path) -> None:
     assert {name for name in before if before[name] != after[name]} == {"local", "bare"}
     (packages / "indexed-1.0.dist-info").rename(packages / "indexed-1.1.dist-info")
     assert versions()["indexed"] != after["indexed"]
+
+
+@pytest.mark.exhaustive
+def test_edits_of_packages_installed_from_folders_are_seen(world: World) -> None:
+    """Neither version nor metadata of `middle` change when the package below it is installed again."""
+    packages = world.folder / "site-packages"
+    world.write({"one/game.py": source("f", "middle.g(x)", "import middle")})
+    for name, text in (("middle", source("g", "below.h(x)", "import below")), ("below", source("h", "x + 1"))):
+        folder = packages / f"{name}-1.0.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "direct_url.json").touch()
+        (folder / "RECORD").write_text(f"{name}.py,sha256=abc,6\n", encoding="utf-8")
+        (packages / f"{name}.py").write_text(text, encoding="utf-8")
+    world.path.append(packages)
+    assert [world.call("game:f")["game:f"][:2] for _ in range(2)] == [[1, 0], [1, 1]]
+    (packages / "below.py").write_text(source("h", "x + 2"), encoding="utf-8")
+    assert world.call("game:f")["game:f"][:2] == [2, 0]
+    (packages / "middle-1.0.dist-info/RECORD").unlink()
+    assert world.call("game:f")["game:f"][:2] == [2, 1]
 
 
 def test_code_with_unknown_symbols_is_loaded_after_numbas_initialization(world: World) -> None:

@@ -24,6 +24,9 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _IN_LIST = re.compile(r"(?:^|,)\s*(\w+)")
+_MANY_SOURCES = 300
+"""Number of source files above which an installed package is not read. Reading 300 files takes some 20 ms."""
+_STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 _OWN_PREFIX = __name__.partition("_")[0]
 """Prefix of the names of this project's packages."""
 
@@ -61,7 +64,7 @@ def top_of(source: Path) -> Path:
 def dependencies(top: Path) -> Dependencies:
     """Return `top`, `ninetka_env`, and the packages and files that they import, directly or indirectly.
 
-    An installed package of another project is not followed: it counts by its version; see `_installed_version`.
+    A package of another project that was installed from an index counts by its version; see `_installed_version`.
     """
     read: dict[Path, _Root] = {}
     installed: dict[Path, str] = {}
@@ -70,8 +73,9 @@ def dependencies(top: Path) -> Dependencies:
         root = waiting.pop()
         if root in read or root in installed:
             continue
-        if root != top and not root.name.startswith(_OWN_PREFIX) and _is_installed(root.parent):
-            installed[root] = _installed_version(root)
+        is_foreign = root != top and not root.name.startswith(_OWN_PREFIX)
+        if is_foreign and _is_installed(root.parent) and (version := _installed_version(root)):
+            installed[root] = version
             continue
         read[root] = _read(root)
         for name in read[root].names:
@@ -130,7 +134,9 @@ def _sources(root: Path) -> list[Path]:
 
 def _imported_names(text: str) -> set[str]:
     names: set[str] = set()
-    lines = (line for line in text.replace("\\\n", " ").splitlines() if "import" in line)
+    for broken in ("\\\n", "import_module(\n", "__import__(\n"):  # join the lines of one import
+        text = text.replace(broken, broken.strip("\\\n") + " ")
+    lines = (line for line in text.splitlines() if "import" in line)
     for one, several, called in _IMPORT.findall("\n".join(lines)):
         names |= {one, called, *_IN_LIST.findall(several)}
     return {name for name in names if name.isidentifier()}
@@ -154,9 +160,11 @@ def _on_path(name: str) -> list[Path]:
         return []
     if found is None:
         return []
-    if found.submodule_search_locations is not None:
-        return [Path(place).absolute() for place in found.submodule_search_locations]
-    return [Path(found.origin).absolute()] if found.origin and found.origin.endswith(".py") else []
+    places = found.submodule_search_locations
+    if places is None:
+        places = [found.origin] if found.origin and found.origin.endswith(".py") else []
+    # A few packages of the standard library, such as `test`, are not in `sys.stdlib_module_names`.
+    return [path for path in (Path(place).absolute() for place in places) if path.parent != _STANDARD_LIBRARY]
 
 
 def _stamp(path: Path) -> Stamp:
@@ -180,8 +188,9 @@ def _is_installed(folder: Path) -> bool:
 def _installed_version(root: Path) -> str:
     """Return what identifies the sources of an installed package: its version if it came from a package index.
 
-    A package that was installed from a folder, a file or a repository can change without a new version. It counts by
-    the hashes of its sources, which the installer has recorded; a package without metadata counts by their content.
+    A package that was installed from a folder, a file or a repository can change without a new version, and so can what
+    it imports. The result is empty: it is read like a package that is not installed. Of large ones, which take long to
+    read, the hashes count that the installer has recorded. A package without metadata counts by its content.
     """
     metadata = _metadata_folders(root.parent).get(root.stem.lower())
     if metadata is None:
@@ -189,8 +198,11 @@ def _installed_version(root: Path) -> str:
     folder = root.parent / metadata
     if not (folder / "direct_url.json").exists():
         return metadata
-    sources = [line for line in (folder / "RECORD").read_bytes().splitlines() if b".py,sha256=" in line]
-    return hashlib.sha256(b"\n".join(sorted(sources))).hexdigest()
+    try:
+        sources = [line for line in (folder / "RECORD").read_bytes().splitlines() if b".py,sha256=" in line]
+    except OSError:  # some packagers leave the file out
+        sources = []
+    return hashlib.sha256(b"\n".join(sorted(sources))).hexdigest() if len(sources) > _MANY_SOURCES else ""
 
 
 @functools.cache

@@ -34,7 +34,7 @@ def choice_action(game: State, choice: int) -> int:
 @jit
 def play_choice(game: State, choice: int) -> int:
     """Play the action of bit number `choice` of `legal_bits`; otherwise like `rules.play`."""
-    return play_bit(game, choice)
+    return play_bit(game, int(choice))  # without the compiler, a shift by a small numpy integer overflows
 
 
 @jit
