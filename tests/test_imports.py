@@ -378,6 +378,9 @@ def test_commands_take_own_games_and_agents_from_the_current_folder(own_modules,
     assert "no game 3; the file has 2 games" in ninetka("replay", "games.txt", *game, "--number", "3")
     assert "Toy, 2 players, 2 games" in ninetka("evaluate", "--from", "games.txt", *game)
     assert "Toy" in ninetka("rate", "random", "python:own_agents:Bot", *game, "-g", "2")
+    warmed = ninetka("warm", game[1])
+    assert "python:own_games:DEFINITION,stones=5, match: " in warmed
+    assert "failed" not in warmed
 
 
 # Specs from files and messages are not imported
