@@ -59,6 +59,10 @@ class Slow:
     def __init__(self):
         raise KeyError("no clock")
 
+class Exiting:
+    def __init__(self):
+        raise SystemExit("no licence")
+
 class OnlyGo(Bot):
     game = "go"
 
@@ -79,6 +83,11 @@ class Odd(Bot):
 class Policy:
     def __call__(self, planes):
         return planes
+
+def __getattr__(name):
+    if name == "Later":
+        raise RuntimeError("too late")
+    raise AttributeError(name)
 
 POLICY = Policy()
 BOT = Bot()
@@ -200,6 +209,8 @@ def test_wrong_games_are_described(rest, message):
         ("own_agents:nothing", "3 is neither an agent's spec nor an agent, an object with a name and a method act"),
         ("own_agents:POLICY", "is neither an agent's spec nor an agent, .*: it has no method act$"),
         ("own_agents:Slow", r"own_agents:Slow fails: KeyError: 'no clock' \(.*own_agents\.py, line 16\)$"),
+        ("own_agents:Exiting", r"own_agents:Exiting fails: SystemExit: no licence \(.*own_agents\.py, line 20\)$"),
+        ("own_agents:Later", r"own_agents:Later fails: RuntimeError: too late \(.*own_agents\.py, line \d+\)$"),
         ("own_agents:Renamed", "the attribute name of .* cannot be set$"),
         ("own_agents:OnlyGo", "was made for go, not ninetka"),
         ("own_agents:BOT,depth=3", "own_agents:BOT is no class and no function, so it has no options$"),
@@ -367,6 +378,9 @@ def test_commands_take_own_games_and_agents_from_the_current_folder(own_modules,
     assert "no game 3; the file has 2 games" in ninetka("replay", "games.txt", *game, "--number", "3")
     assert "Toy, 2 players, 2 games" in ninetka("evaluate", "--from", "games.txt", *game)
     assert "Toy" in ninetka("rate", "random", "python:own_agents:Bot", *game, "-g", "2")
+    warmed = ninetka("warm", game[1])
+    assert "python:own_games:DEFINITION,stones=5, match: " in warmed
+    assert "failed" not in warmed
 
 
 # Specs from files and messages are not imported

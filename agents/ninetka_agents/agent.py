@@ -290,7 +290,7 @@ def _make_imported_agent(spec: str, place: str, text: str, game: str) -> Agent:
         options = parse_options(spec, text, found, game)
         try:
             made = found(**options)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ValueError(f"{asked}: {place} fails: {imports.describe_error(error)}") from error
     elif text:
         raise ValueError(f"{asked}: {place} is no class and no function, so it has no options")

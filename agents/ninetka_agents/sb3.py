@@ -62,13 +62,15 @@ class OneSeatVecEnv(VecEnv):
         """Set the options of the next `reset`: a dict, as for `envs.reset`, or a list with the options of each game.
 
         Raises:
-            ValueError: if the options of the games have different names.
+            ValueError: if `options` is neither, or the options of the games have different names.
         """
+        rows = options if isinstance(options, list) else [options or {}]
+        if not all(isinstance(one, dict) for one in rows):
+            raise ValueError(f"options: expected a dict or {self.num_envs} dicts, got {short_repr(options)}")
         if isinstance(options, list):
-            names = options[0].keys()
-            if len(options) != self.num_envs or any(one.keys() != names for one in options):
+            if len(rows) != self.num_envs or any(one.keys() != rows[0].keys() for one in rows):
                 raise ValueError(f"options: expected {self.num_envs} dicts with equal keys, got {short_repr(options)}")
-            options = {name: [one[name] for one in options] for name in names}
+            options = {name: [one[name] for one in rows] for name in rows[0]}
         self._next_options = dict(options or {})
 
     def reset(self) -> npt.NDArray[np.int8]:
@@ -110,13 +112,17 @@ class OneSeatVecEnv(VecEnv):
         return [results[index] for index in self._selected(indices)]
 
     def get_attr(self, attr_name: str, indices: GameIndices = None) -> list[Any]:
-        """Return an attribute for each selected game: `seat`, a method of `env_method`, or an attribute of `envs`."""
+        """Return an attribute for each selected game: `seat`, a method of `env_method`, or an attribute of `envs`.
+
+        `observation_space` and `action_space` are those of one game.
+        """
         selected = self._selected(indices)
         if attr_name == "seat":
             return [int(self.envs.seats[index]) for index in selected]
         if attr_name in ("action_masks", "render"):
             return [partial(self._call, attr_name, index) for index in selected]
-        return [getattr(self.envs, attr_name)] * len(selected)
+        owner = self if attr_name in ("observation_space", "action_space") else self.envs
+        return [getattr(owner, attr_name)] * len(selected)
 
     def set_attr(self, attr_name: str, value: Any, indices: GameIndices = None) -> None:
         """Set an attribute of `envs`; raise `ValueError` if `indices` does not select all games."""

@@ -58,7 +58,7 @@ def import_place(place: str, asked: str) -> Any:
 
     Raises:
         ValueError: if `place` has another form, if there is no such module or name, or if the module raises an
-            exception. The message is one sentence; the exception of the module is the cause.
+            exception, also in its `__getattr__`. The message is one sentence; the exception of the module is the cause.
     """
     module, _, name = place.partition(":")
     if module.endswith(".py") or not all(part.isidentifier() for part in [*module.split("."), *name.split(".")]):
@@ -69,6 +69,8 @@ def import_place(place: str, asked: str) -> Any:
     except AttributeError:
         where = getattr(found, "__file__", None) or "built in"
         raise ValueError(f"{asked}: {module} ({where}) has no {name!r}{did_you_mean(name, vars(found))}") from None
+    except (Exception, SystemExit) as error:  # a module's `__getattr__`, which may import another module
+        raise ValueError(f"{asked}: {place} fails: {describe_error(error)}") from error
 
 
 def import_module(module: str, asked: str) -> ModuleType:

@@ -65,6 +65,8 @@ def test_attributes_and_methods_of_single_games():
     assert envs.get_attr("seat") == [info["seat"] for info in envs.reset_infos]
     assert envs.get_attr("seat", [2, 0]) == [envs.reset_infos[index]["seat"] for index in (2, 0)]
     assert envs.get_attr("render_mode", 1) == ["rgb_array"]
+    for name in ("action_space", "observation_space"):
+        assert envs.get_attr(name) == dummy("Go").get_attr(name)
     assert (envs.env_method("action_masks", indices=1)[0] == envs.envs.action_masks()[1]).all()
     assert (envs.get_attr("action_masks")[2]() == envs.envs.action_masks()[2]).all()
     assert envs.has_attr("action_masks")
@@ -105,8 +107,11 @@ def test_seeds_and_options_are_for_one_reset():
     envs.reset()
     assert (envs.envs.games["to_move"] == 1).all()
     envs.set_options()
-    for wrong in ([{"seat": 1}] * 2, [{"seat": 1}, {}, {}]):
+    for wrong in ([{"seat": 1}] * 2, [{"seat": 1}, {}, {}], []):
         with pytest.raises(ValueError, match="expected 3 dicts with equal keys"):
+            envs.set_options(wrong)
+    for wrong in (3, "seat", [1, 2, 3]):
+        with pytest.raises(ValueError, match=r"^options: expected a dict or 3 dicts, got "):
             envs.set_options(wrong)
     assert isinstance(envs.seed(), list)
 

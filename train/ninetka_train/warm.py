@@ -46,11 +46,11 @@ def warm(games: Sequence[str], report: Callable[[str], None]) -> int:
         ValueError: if a spec is wrong.
         OSError: if no folder for compiled code can be written.
     """
-    variants = [load_variant(game) for game in games or known_games()]
+    variants = {game: load_variant(game) for game in games or known_games()}
     folder = _cache_home()
     start, failures = time.perf_counter(), 0
     for parts in ([ENVIRONMENT], None):
-        work = [(variant.spec, part) for variant in variants for part in parts or _further_parts(variant)]
+        work = [(game, part) for game, variant in variants.items() for part in parts or _further_parts(variant)]
         with ThreadPoolExecutor(available_cores()) as pool:
             running = {pool.submit(_run_process, *each): each for each in work}
             for number, done in enumerate(as_completed(running), start=1):
@@ -100,8 +100,10 @@ def compile_part(spec: str, part: str) -> None:
 
 
 def _play_environment(variant: Variant) -> None:
+    """Play a game, and compose the message for an illegal action."""
     env, rng = wrapped(GameAEC(variant)), np.random.default_rng(0)
     env.reset(seed=0)
+    env.unwrapped.game.describe_illegal(0)
     for _ in env.agent_iter():
         observation, _, terminated, truncated, _ = env.last()
         mask = None if observation is None else observation["action_mask"]
