@@ -189,7 +189,8 @@ def _check_same_game(config: TrainConfig, folder: Path) -> None:
     """
     was, now = read_settings(folder / CONFIG).get("game", DEFAULT_GAME), config.model_dump(mode="json")["game"]
     if was != now:
-        raise ValueError(f"{folder}: cannot be resumed with another game than it was started with: {was} (now {now})")
+        what = f"game={was} (now {now})"
+        raise ValueError(f"{folder}: cannot be resumed with other settings than it was started with: {what}")
 
 
 def _remove_leftovers(folder: Path) -> None:
