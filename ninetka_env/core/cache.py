@@ -150,7 +150,7 @@ class _Implementation(CompileResultCacheImpl):
     def rebuild(self, target_context: Any, reduced_data: Any) -> Any:
         """Load code, without numba's complete initialization if its own runtime defines all symbols.
 
-        The initialization takes 0.1 s, and 0.3 s if scipy is installed, because it imports scipy.
+        The initialization takes a quarter of a second if scipy is installed, because it imports scipy; else less.
         """
         symbols, payload = reduced_data
         rtsys.initialize(target_context)

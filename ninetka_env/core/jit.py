@@ -65,8 +65,8 @@ def jit(function: F | None = None, *, inline: bool = False, refcount: bool = Tru
 class _Dispatcher(CPUDispatcher):
     """A compiled function.
 
-    Code that is compiled to be called by other compiled code has no wrapper for Python, which would take a fifth of the
-    time. Garbage collections wait while numba compiles, which saves another tenth.
+    Code that is compiled to be called by other compiled code has no wrapper for Python, and garbage collections wait
+    while numba compiles. Together this saves 6 to 17 % of the time to compile a game.
     """
 
     @functools.cached_property
