@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.batch import as_states, first_unplayable, new_games
+from ninetka_env.core.batch import as_states, first_inconsistent, first_unplayable, new_games
 from ninetka_env.core.game import Game
 from ninetka_env.core.options import short_repr
 from ninetka_env.core.random_streams import make_streams
@@ -66,7 +66,10 @@ def starting_states(position: Any, variant: Variant, where: npt.NDArray[np.bool_
     if states.dtype == variant.dtype and (place := first_unplayable(states)) >= 0:
         raise ValueError(f"position of game {indices[place]}: {_UNPLAYABLE}")
     with _errors_about("position"):
-        return check_states(states, variant)
+        states = check_states(states, variant)
+    if (place := first_inconsistent(states, np.zeros(3, states.dtype))) >= 0:
+        raise ValueError(f"position of game {indices[place]}: {_DAMAGED}")
+    return states
 
 
 def check_states(games: Any, variant: Variant) -> StateArray:
@@ -87,6 +90,7 @@ def check_states(games: Any, variant: Variant) -> StateArray:
 
 
 _UNPLAYABLE = "the game is over or has not been started: expected a position in which a seat is to move"
+_DAMAGED = "the fields of the state contradict each other: expected a state that a game of this package had"
 
 
 def _is_many(position: Any) -> bool:
@@ -111,6 +115,8 @@ def _unfinished_game(position: Any, variant: Variant) -> Game:
     if game.event is not None or first_unplayable(game.records) == 0:
         raise ValueError(_UNPLAYABLE)
     check_states(game.records, variant)
+    if first_inconsistent(game.records, np.zeros(3, variant.dtype)) == 0:
+        raise ValueError(_DAMAGED)
     return game
 
 

@@ -18,6 +18,7 @@ from ninetka_env.core.verbs import (
     OptionCodes,
     State,
     StateArray,
+    is_consistent,
     is_legal,
     is_over,
     play,
@@ -138,6 +139,18 @@ def first_unplayable(games: StateArray) -> int:
     for index in range(len(games)):
         game = games[index]
         if not 0 <= game.to_move < game.num_players or is_over(game):
+            return index
+    return -1
+
+
+@jit
+def first_inconsistent(games: StateArray, scratch: StateArray) -> int:
+    """Return the index of the first game whose fields do not agree with each other, -1 if there is none.
+
+    See `ninetka_env.core.verbs.is_consistent` for the conditions and for `scratch`.
+    """
+    for index in range(len(games)):
+        if not is_consistent(games[index], scratch):
             return index
     return -1
 

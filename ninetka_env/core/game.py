@@ -71,7 +71,8 @@ class Game:
     def __init__(self, records: StateArray) -> None:
         """Wrap a (1,) state array of the game; it is copied only if its byte order is not that of the processor.
 
-        To start a game, use `new`.
+        To start a game, use `new`. The contents of the array are not checked: a damaged state can crash compiled code.
+        `reset(options={"position": ...})` of the environments does check it.
 
         Raises:
             ValueError: if `records` is not a (1,) state array of this game.

@@ -266,6 +266,20 @@ def write_targets(game: State, targets: Mask) -> None:
         targets[place] = -1
 
 
+@verb
+def is_consistent(game: State, scratch: StateArray) -> bool:
+    """Return whether the fields of a state agree with each other; by default True.
+
+    Other verbs may crash on a state that is not consistent, such as a state from a damaged file. Every state that
+    `start` and `play` make is consistent.
+
+    Args:
+        game: a state with any contents, except that `num_players` and the options are those of a variant.
+        scratch: (3,) states of the same dtype, which may be overwritten.
+    """
+    return True
+
+
 # Optional verbs: observations in batches
 
 

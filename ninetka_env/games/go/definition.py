@@ -12,7 +12,7 @@ import numpy as np
 
 from ninetka_env.core.options import Choice, Integer, Option, short_repr
 from ninetka_env.core.registry import Definition, Limits, OptionValues, Sizes, register
-from ninetka_env.games.go import choices, observation, rules, scoring
+from ninetka_env.games.go import choices, observation, position, rules, scoring
 from ninetka_env.games.go.geometry import DEFAULT_SIZE, MAX_SIZE, MIN_SIZE, action_symmetries
 from ninetka_env.games.go.repetition import MAX_PLIES
 from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS
@@ -158,7 +158,7 @@ GO = register(
         compiled=(
             rules.start, rules.is_over, rules.is_legal, rules.num_actions, rules.write_legal_mask, rules.play,
             scoring.winner_of, scoring.write_scores, scoring.write_score_rewards, scoring.write_targets,
-            observation.write_observation,
+            observation.write_observation, position.is_consistent,
             choices.write_choices, choices.random_action, choices.playout, choices.traced_playout,
         ),
         class_path="ninetka_env.games.go.game:Game",

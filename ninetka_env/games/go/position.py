@@ -1,6 +1,7 @@
 """Make states of Go from a board or from the text of a position (`text`).
 
-`Game.from_board` and `Game.from_text` in `game.py` call `set_up` and `make_state`.
+`Game.from_board` and `Game.from_text` in `game.py` call `set_up` and `make_state`. `is_consistent` checks states from
+elsewhere.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.verbs import StateArray
-from ninetka_env.games.go.geometry import MAX_SIZE, MIN_SIZE, NEIGHBOURS, WALL, i64, point_name, table_offset
-from ninetka_env.games.go.repetition import add_board, clear_boards, has_superko, hash_of
-from ninetka_env.games.go.rules import NO_POINT, add_stone
+from ninetka_env.core.verbs import State, StateArray
+from ninetka_env.games.go.geometry import MAX_SIZE, MIN_SIZE, NEIGHBOURS, WALL, WHITE, i64, point_name, table_offset
+from ninetka_env.games.go.repetition import MAX_PLIES, add_board, clear_boards, has_superko, hash_of, is_earlier_board
+from ninetka_env.games.go.rules import NO_POINT, add_stone, clear
 from ninetka_env.games.go.text import Position
 
 
@@ -114,3 +115,89 @@ def hand_turn(games: StateArray, index: int, seat: int) -> None:
     if has_superko(game):
         game.num_board_hashes -= int(not restarts_count)
         add_board(game, hash_of(game))
+
+
+# Checking a state
+
+
+@jit
+def is_consistent(game: State, scratch: StateArray) -> bool:
+    """Return whether chains and empty points follow from the board, and all numbers are in range; see the verb."""
+    if not (_has_valid_numbers(game) and _has_valid_history(game)):
+        return False
+    twin, points = scratch[0], len(game.empty)
+    clear(twin)
+    for point in range(points):
+        if game.board[point]:
+            add_stone(twin, point, i64(game.board[point]))
+    if game.num_empty != twin.num_empty:
+        return False
+    for place in range(game.num_empty):
+        point = i64(game.empty[place])
+        if point >= points or game.board[point] or game.empty_index[point] != place:
+            return False
+    for point in range(points + 1):
+        if game.occupied_sides[point] != twin.occupied_sides[point]:
+            return False
+        if twin.chain[point] == points:
+            if game.chain[point] != points:
+                return False
+        elif not _has_valid_chain(game, twin, point):
+            return False
+    return True
+
+
+@jit(refcount=False)
+def _has_valid_numbers(game: State) -> bool:
+    """Return whether the board holds cell codes, and other fields are in their ranges."""
+    points, valid = len(game.empty), True
+    for point in range(points):
+        valid &= 0 <= game.board[point] <= WHITE
+    valid &= (game.board[points] == WALL) & (game.liberties[points] == 0)
+    for point in (game.ko_point, game.last, game.before_last):
+        valid &= NO_POINT <= point < points
+    for flag in (game.to_move, game.planes, game.allow_resign):
+        valid &= 0 <= flag <= 1
+    for number in (game.passes, game.resigned, game.scoring, game.ko):
+        valid &= 0 <= number <= 2
+    for i in range(len(game.padding)):
+        valid &= game.padding[i] == 0
+    valid &= (game.captured[0] >= 0) & (game.captured[1] >= 0) & (game.plies >= 0) & (game.max_plies <= MAX_PLIES)
+    return valid and (game.ko_point == NO_POINT or game.board[game.ko_point] == 0)
+
+
+@jit(refcount=False)
+def _has_valid_history(game: State) -> bool:
+    """Return whether the stored boards are possible; `_has_valid_numbers` must be true."""
+    count, valid = i64(game.num_board_hashes), True
+    for point in range(len(game.empty)):
+        codes = i64(game.board_history[point])
+        valid &= (codes < 1 << 14) & (codes & codes >> 1 & 0x1555 == 0)
+    if not has_superko(game):
+        return valid and game.ko == 0 and count == 0
+    if game.ko == 0 or not 1 <= count <= game.plies + 1 or count > len(game.board_hashes):
+        return False
+    for place in range(count):
+        valid &= is_earlier_board(game, game.board_hashes[place])
+    return valid and game.board_hashes[count - 1] == hash_of(game)
+
+
+@jit(refcount=False)
+def _has_valid_chain(game: State, twin: State, point: int) -> bool:
+    """Return whether the chain of the stone on a point has the same stones and liberties as in `twin`, and a liberty.
+
+    The head can be another one, because it depends on the order in which the stones were placed.
+    """
+    points, head, twin_head = len(game.empty), i64(game.chain[point]), i64(twin.chain[point])
+    if head >= points or twin.chain[head] != twin_head or game.chain[twin_head] != head:
+        return False
+    if game.stones[head] != twin.stones[twin_head] or game.liberties[head] != twin.liberties[twin_head]:
+        return False
+    if game.liberties[head] == 0:
+        return False
+    if point != head:
+        return True
+    stone, length = i64(game.next_stone[head]), 1
+    while stone != head and length < game.stones[head] and stone < points and twin.chain[stone] == twin_head:
+        stone, length = i64(game.next_stone[stone]), length + 1
+    return stone == head and length == game.stones[head]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ninetka_env.core.options import Choice, Integer
 from ninetka_env.core.registry import Definition, Limits, OptionValues, Sizes, register
-from ninetka_env.games.kropki import choices, observation, rules
+from ninetka_env.games.kropki import choices, observation, position, rules
 from ninetka_env.games.kropki.geometry import MAX_HEIGHT, MAX_WIDTH, MIN_SIDE, node_symmetries
 from ninetka_env.games.kropki.rules import MAX_BOARD_SIZES, STARTS, STATE_DTYPES, TERRITORIES, state_dtype
 from ninetka_env.games.kropki.text import SEATS
@@ -85,7 +85,7 @@ KROPKI = register(
         },
         compiled=(
             rules.start, rules.is_over, rules.is_legal, rules.write_legal_mask, rules.play, rules.winner_of,
-            rules.plies, rules.num_actions,
+            rules.plies, rules.num_actions, position.is_consistent,
             rules.write_scores, rules.write_score_rewards, rules.write_targets,
             observation.write_observation, observation.write_slow_planes, observation.write_fast_planes,
             choices.write_choices, choices.choice_action, choices.random_action, choices.playout,

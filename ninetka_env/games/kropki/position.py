@@ -1,6 +1,6 @@
 """Build the state of a position of Kropki from points and regions, and reject impossible positions.
 
-Start reading at `read_board`. `text.py` reads positions as text.
+Start reading at `read_board`. `text.py` reads positions as text. `is_consistent` checks states from elsewhere.
 """
 
 from __future__ import annotations
@@ -12,9 +12,18 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import OptionCodes, State, StateArray
-from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE_MASK, POINT_MASK, REGION_MASK, node_name
+from ninetka_env.games.kropki.geometry import (
+    EDGE,
+    ENCLOSED,
+    LIVE_MASK,
+    MAX_WIDTH,
+    MIN_SIDE,
+    POINT_MASK,
+    REGION_MASK,
+    node_name,
+)
 from ninetka_env.games.kropki.regions import draw_region, is_capturable, join_groups, list_drawable
-from ninetka_env.games.kropki.rules import CROSS_POINTS, IMMEDIATE, clear, num_nodes
+from ninetka_env.games.kropki.rules import CROSS_POINTS, IMMEDIATE, clear, mover, num_nodes
 
 
 def read_board(
@@ -128,6 +137,61 @@ def _recount_capturable(game: State, seat: int) -> None:
     for place in range(int(game.width) + 1, int(game.width) + 1 + int(game.width) * int(game.height)):
         held += is_capturable(int(game.cell[place]), seat)
     game.capturable[seat] = held
+
+
+@jit
+def is_consistent(game: State, scratch: StateArray) -> bool:
+    """Return whether the state is one that `read_board` could return; see the verb."""
+    if not _has_valid_numbers(game):
+        return False
+    nodes, first = num_nodes(game), int(game.width) + 1
+    points, regions = np.empty(nodes, np.int8), np.empty(nodes, np.int8)
+    for node in range(nodes):
+        value = int(game.cell[first + node])
+        points[node], regions[node] = value & POINT_MASK, (value & REGION_MASK) >> 2
+        if points[node] == 3 or regions[node] == 3:
+            return False
+    if game.last >= 0 and points[game.last] == 0:
+        return False
+    options = np.array([int(game.width), int(game.height), int(game.territory), int(game.cross_start)])
+    _write_state(scratch, options, points, regions, mover(game))
+    if _first_not_enclosed(scratch) >= 0 or _first_not_smallest(scratch, scratch[1:]) >= 0:
+        return False
+    twin = scratch[0]
+    if game.drawing:
+        if game.territory == IMMEDIATE or twin.capturable[game.to_move] == 0:
+            return False
+        list_drawable(twin, mover(game))
+    elif (game.territory == IMMEDIATE or twin.free == 0) and (twin.capturable[0] or twin.capturable[1]):
+        return False
+    return _has_same_fields(game, twin)
+
+
+@jit(refcount=False)
+def _has_valid_numbers(game: State) -> bool:
+    """Return whether the board fits into the arrays of the state, and other fields are in their ranges."""
+    w, h = int(game.width), int(game.height)
+    if w < MIN_SIDE or h < MIN_SIDE or w > MAX_WIDTH or w * h > len(game.cell_list):
+        return False
+    valid = (w * h + 2 * (w + 1) <= len(game.cell)) & (-1 <= game.last < w * h)
+    for flag in (game.to_move, game.drawing, game.territory, game.cross_start):
+        valid &= 0 <= flag <= 1
+    return valid
+
+
+@jit(refcount=False)
+def _has_same_fields(game: State, twin: State) -> bool:
+    """Return whether all fields that follow from points and regions are equal."""
+    same = (game.free == twin.free) & (game.plies == twin.plies)
+    for seat in range(2):
+        same &= (game.score[seat] == twin.score[seat]) & (game.capturable[seat] == twin.capturable[seat])
+    for place in range(len(game.cell)):
+        same &= (game.cell[place] == twin.cell[place]) & (game.label[place] == twin.label[place])
+    for i in range(len(game.cell_list)):
+        same &= game.cell_list[i] == twin.cell_list[i]
+    for i in range(len(game.padding)):
+        same &= game.padding[i] == 0
+    return same
 
 
 @jit

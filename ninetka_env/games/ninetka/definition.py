@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from ninetka_env.core.options import Choice
 from ninetka_env.core.registry import Definition, Limits, OptionValues, Sizes, register
-from ninetka_env.games.ninetka import choices, observation, rules
+from ninetka_env.games.ninetka import choices, observation, position, rules
 from ninetka_env.games.ninetka.geometry import (
     ACTION_SYMMETRIES,
     MAX_PLAYERS,
@@ -66,7 +66,7 @@ NINETKA = register(
         dtypes={STATE_DTYPE: Limits(MAX_PLAYERS, NUM_ACTIONS, len(NEUTRAL_SQUARE), NUM_SECTIONS)},
         compiled=(
             rules.start, rules.is_over, rules.is_legal, rules.write_legal_mask, rules.play, rules.winner_of,
-            rules.plies, rules.num_actions, rules.stage,
+            rules.plies, rules.num_actions, rules.stage, position.is_consistent,
             rules.write_scores, rules.write_score_rewards, rules.write_targets,
             observation.write_observation, observation.write_slow_planes, observation.write_fast_planes,
             choices.write_choices, choices.choice_action, choices.play_choice, choices.prepare_root,

@@ -1,6 +1,6 @@
 """Build the state of a position of 9tka from a board of cell codes, and reject impossible positions.
 
-Start reading at `read_board`. `text.py` reads positions as text.
+Start reading at `read_board`. `text.py` reads positions as text. `is_consistent` checks states from elsewhere.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.jit import jit
 from ninetka_env.core.options import short_repr
-from ninetka_env.core.verbs import StateArray
+from ninetka_env.core.verbs import State, StateArray
 from ninetka_env.games.ninetka.geometry import (
     ALL_NEUTRALS,
     ALL_SLOTS,
-    COLUMN_LINE,
     EDGE,
     ENTRY_SQUARE,
     INNER,
     MAX_PLAYERS,
     NEUTRAL_STONE,
+    NUM_LINES,
     NUM_NEUTRALS,
     NUM_SECTIONS,
     NUM_SLOTS,
     NUM_SQUARES,
-    ROW_LINE,
     SECTION,
     SECTION_NEUTRALS,
     SIZE,
-    SLOT_SQUARE,
     SQUARE_NEUTRAL,
+    SQUARE_SLOT,
     square_name,
 )
-from ninetka_env.games.ninetka.rules import STATE_DTYPE, Phase
+from ninetka_env.games.ninetka.rules import MOVEMENT, NEUTRAL, PLACEMENT, STATE_DTYPE, Phase, must_pass, occupy
 
 Board = npt.NDArray[np.int8]
 
@@ -63,7 +63,7 @@ def read_board(
         strict=True,
     ):
         state[name] = value
-    _fill_derived_fields(state)
+    _write_derived_fields(state)
     _check_turn(state, random_neutrals)
     if phase == Phase.MOVEMENT:
         _check_settled(cells)
@@ -109,28 +109,83 @@ def _phase_of(cells: Board) -> Phase:
     return Phase.MOVEMENT
 
 
-def _fill_derived_fields(state: StateArray) -> None:
-    """Fill in the fields of the state that follow from the board."""
-    cells, phase = state["board"][0], int(state["phase"][0])
-    for square in np.flatnonzero((cells != 0) & INNER):
-        state["lines"][0, ROW_LINE[square]] |= 1 << (int(COLUMN_LINE[square]) - 9)
-        state["lines"][0, COLUMN_LINE[square]] |= 1 << int(ROW_LINE[square])
-    for seat in range(MAX_PLAYERS):
-        mine = cells == seat + 1
-        state["counts"][0, seat] = np.bincount(SECTION[mine & INNER], minlength=NUM_SECTIONS)
-        state["movable"][0, seat] = _bits(mine[SLOT_SQUARE] & (cells[ENTRY_SQUARE] == 0))
-    counts = state["counts"][0]
-    for seat in range(MAX_PLAYERS):
-        state["owned"][0, seat] = _bits(counts[seat] > np.delete(counts, seat, axis=0).max(axis=0))
-    if phase == Phase.NEUTRAL:
-        taken = np.unique(SECTION[cells == NEUTRAL_STONE])
-        state["open"] = ALL_NEUTRALS & ~sum(int(SECTION_NEUTRALS[k]) for k in taken)
-    elif phase == Phase.PLACEMENT:
-        state["open"] = ALL_SLOTS & _bits(cells[SLOT_SQUARE] == 0)
+@jit
+def _write_derived_fields(games: StateArray) -> None:
+    """Write the fields of `games[0]` that follow from the board and the phase, which must be possible."""
+    game = games[0]
+    board, phase = game.board, game.phase
+    _clear_derived_fields(game)
+    for square in range(NUM_SQUARES):
+        code = int(board[square])
+        if EDGE[square] and code:
+            slot, seat = np.int64(SQUARE_SLOT[square]), code - 1
+            game.open &= ~(int(phase == PLACEMENT) << slot)
+            game.movable[seat] |= int(board[ENTRY_SQUARE[slot]] == 0) << slot
+        elif code:
+            occupy(game, square)
+            if code != NEUTRAL_STONE:
+                game.counts[code - 1, SECTION[square]] += 1
+            elif phase == NEUTRAL:
+                game.open &= ~SECTION_NEUTRALS[SECTION[square]]
+    for section in range(NUM_SECTIONS):
+        for seat in range(MAX_PLAYERS):
+            owns = True
+            for other in range(MAX_PLAYERS):
+                owns &= other == seat or game.counts[seat, section] > game.counts[other, section]
+            game.owned[seat] |= int(owns) << section
 
 
-def _bits(flags: npt.NDArray[np.bool_]) -> int:
-    return sum(1 << int(i) for i in np.flatnonzero(flags))
+@jit
+def _clear_derived_fields(game: State) -> None:
+    game.open = ALL_NEUTRALS if game.phase == NEUTRAL else ALL_SLOTS if game.phase == PLACEMENT else 0
+    for line in range(NUM_LINES):
+        game.lines[line] = 0
+    for seat in range(MAX_PLAYERS):
+        game.movable[seat] = game.owned[seat] = 0
+        for section in range(NUM_SECTIONS):
+            game.counts[seat, section] = 0
+
+
+@jit
+def is_consistent(game: State, scratch: StateArray) -> bool:
+    """Return whether the board is possible in this phase, and the other fields follow from it; see the verb."""
+    if not 0 <= game.to_move < game.num_players or not _has_possible_board(game):
+        return False
+    scratch[0] = game
+    _write_derived_fields(scratch)
+    twin, agree = scratch[0], game.padding[0] == game.padding[1] == 0
+    agree &= game.open == twin.open
+    for line in range(NUM_LINES):
+        agree &= game.lines[line] == twin.lines[line]
+    for seat in range(MAX_PLAYERS):
+        agree &= game.movable[seat] == twin.movable[seat] and game.owned[seat] == twin.owned[seat]
+        for section in range(NUM_SECTIONS):
+            agree &= game.counts[seat, section] == twin.counts[seat, section]
+    return agree and not (game.auto_pass and must_pass(game))
+
+
+@jit
+def _has_possible_board(game: State) -> bool:
+    """Return whether all stones are on squares where they can be in the phase of the game."""
+    sections = neutrals = stones = settled = 0
+    for square in range(NUM_SQUARES):
+        code = game.board[square]
+        if code == NEUTRAL_STONE:
+            section = int(SECTION[square])
+            if SQUARE_NEUTRAL[square] < 0 or (sections >> section) & 1:
+                return False
+            sections |= 1 << section
+            neutrals += 1
+        elif code:
+            if not (0 < code <= game.num_players and (INNER[square] or EDGE[square])):
+                return False
+            stones += 1
+            settled += INNER[square]
+    if neutrals < NUM_NEUTRALS:
+        return game.phase == NEUTRAL and stones == 0
+    if stones < NUM_SLOTS:
+        return game.phase == PLACEMENT and settled == 0
+    return game.phase == MOVEMENT and stones == NUM_SLOTS
 
 
 def _check_turn(state: StateArray, random_neutrals: int) -> None:

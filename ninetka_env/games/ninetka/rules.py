@@ -228,7 +228,7 @@ def play_bit(game: State, bit: int) -> int:
 def place_neutral(game: State, square: int) -> None:
     """Put a neutral stone on an inner square, and close its section to further neutral stones."""
     game.board[square] = NEUTRAL_STONE
-    _occupy(game, square)
+    occupy(game, square)
     game.open &= ~SECTION_NEUTRALS[SECTION[square]]
 
 
@@ -246,7 +246,7 @@ def slide(game: State, slot: int) -> None:
     square = landing_square(game, slot)
     game.board[SLOT_SQUARE[slot]] = 0
     game.board[square] = game.to_move + 1
-    _occupy(game, square)
+    occupy(game, square)
     _settle(game, int(SECTION[square]))
     still_movable = ~(ADJACENT_SLOTS[square] | (1 << slot))
     for other in range(MAX_PLAYERS):
@@ -254,7 +254,7 @@ def slide(game: State, slot: int) -> None:
 
 
 @jit
-def _occupy(game: State, square: int) -> None:
+def occupy(game: State, square: int) -> None:
     """Mark an inner square as occupied in its two lines."""
     row, column = int(ROW_LINE[square]), int(COLUMN_LINE[square])
     game.lines[row] |= 1 << (column - 9)
