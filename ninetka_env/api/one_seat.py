@@ -23,6 +23,7 @@ from ninetka_env.api.reset_options import ResetOptions
 from ninetka_env.core.batch import bytes_per_game
 from ninetka_env.core.game import Game
 from ninetka_env.core.options import as_action, check_actions, check_choice, check_count, check_memory, short_repr
+from ninetka_env.core.random_streams import check_seed
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import StateArray
 
@@ -119,14 +120,16 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
             TypeError: if `options` is not a dict.
         """
         given = self._reset_options.read(options)
-        variant, seats, states = self._batch.variant, None, None
+        variant, seats, states, last_action = self._batch.variant, None, None, None
         if "seat" in given:
             seats = np.array([seat_code(given["seat"], variant.num_players)], np.int8)
         if "position" in given:
-            states = starting_game(given["position"], variant).records
-        super().reset(seed=seed)
+            game = starting_game(given["position"], variant)
+            states, last_action = game.records, game.last_action
+        super().reset(seed=check_seed(seed))
         with self._batch.rollback_on_error():
-            self._batch.restart(np.arange(1), self.np_random, seats, states)
+            last = -1 if last_action is None else last_action
+            self._batch.restart(np.arange(1), self.np_random, seats, states, last)
         return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[npt.NDArray[np.int8], float, bool, bool, dict[str, Any]]:
@@ -367,7 +370,7 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
     def _seed(self, seed: Any, indices: npt.NDArray[np.int64]) -> None:
         """Seed the generator of all games, or the generators of the selected games; None changes nothing."""
         if not _is_many(seed):
-            super().reset(seed=seed)
+            super().reset(seed=check_seed(seed))
             self._generators = self._generators if seed is None else None
             return
         seeds = self._check_seeds(seed)
@@ -379,7 +382,7 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
                 self._generators[index] = seeding.np_random(seeds[index])[0]
 
     def _check_seeds(self, seeds: Any) -> list[int | None]:
-        are_integers = (one is None or (isinstance(one, (int, np.integer)) and one >= 0) for one in seeds)
+        are_integers = (one is None or _is_seed(one) for one in seeds)
         if len(seeds) != self.num_envs or not all(are_integers):
             raise ValueError(
                 f"seed={short_repr(seeds)}: expected an integer of at least 0, or {self.num_envs} of them, one per game"
@@ -390,7 +393,8 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
         """Return the learner's seats, (N,) int8, -1 to draw the seat; `seat` is one for all games or one for each."""
         given = list(seat) if _is_many(seat) else [seat] * self.num_envs
         if len(given) != self.num_envs:
-            raise ValueError(f"seat: {len(given)} seats are given, expected 1 or {self.num_envs}, one per game")
+            expected = f"expected one seat, or {self.num_envs} of them, one per game"
+            raise ValueError(f"seat: a sequence of {len(given)} is given, {expected}")
         return np.array([seat_code(one, self._batch.variant.num_players) for one in given], np.int8)
 
     def _check_reset_mask(self, mask: Any) -> npt.NDArray[np.bool_]:
@@ -417,6 +421,10 @@ def _parse_autoreset_mode(given: Any) -> AutoresetMode:
     spellings = {spelling: mode for mode in AutoresetMode for spelling in (mode.name, mode.value)}
     asked = given.name if isinstance(given, AutoresetMode) else given
     return list(spellings.values())[check_choice("autoreset_mode", asked, tuple(spellings))]
+
+
+def _is_seed(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 0
 
 
 def _is_many(value: Any) -> bool:

@@ -121,6 +121,7 @@ class OneSeatGames:
         rng: Generators,
         seats: npt.NDArray[np.int8] | None = None,
         positions: StateArray | None = None,
+        last_action: int = -1,
     ) -> None:
         """Restart the selected games and let the opponents move until it is the learner's turn.
 
@@ -129,6 +130,7 @@ class OneSeatGames:
             rng: the random numbers of the seats, the random starts and the opponents.
             seats: (N,) int8, the learner's seat in each game, -1 to draw it; None for the seat of the constructor.
             positions: (len(indices),) states to start from; None for new games.
+            last_action: the action that led to the positions, -1 for none.
 
         Raises:
             ValueError: if a new game has ended `MAX_STARTS` times before the learner's turn, or if the opponents end a
@@ -137,7 +139,7 @@ class OneSeatGames:
         if seats is None:
             seats = np.full(len(self.games), self._seat, np.int8)
         for _ in range(MAX_STARTS if positions is None else 1):
-            self._start(indices, rng, seats, positions)
+            self._start(indices, rng, seats, positions, last_action)
             indices = indices[self.terminated[indices]]
             if len(indices) == 0:
                 return
@@ -150,12 +152,17 @@ class OneSeatGames:
         )
 
     def _start(
-        self, indices: Indices, rng: Generators, seats: npt.NDArray[np.int8], positions: StateArray | None
+        self,
+        indices: Indices,
+        rng: Generators,
+        seats: npt.NDArray[np.int8],
+        positions: StateArray | None,
+        last_action: int,
     ) -> None:
         self.seats[indices] = seats[indices]
         drawn = indices[seats[indices] < 0]
         self.seats[drawn] = _draw(rng, drawn, self.variant.num_players, np.int64)
-        self.last_actions[indices] = -1
+        self.last_actions[indices] = last_action
         self.illegal[indices] = False
         if positions is None:
             streams = np.zeros(len(self.games), np.uint64)

@@ -17,7 +17,7 @@ from ninetka_env.core.batch import as_states, first_inconsistent, first_unplayab
 from ninetka_env.core.game import Game
 from ninetka_env.core.options import short_repr
 from ninetka_env.core.random_streams import make_streams
-from ninetka_env.core.registry import Variant
+from ninetka_env.core.registry import Variant, definition_of
 from ninetka_env.core.verbs import StateArray
 
 
@@ -50,11 +50,17 @@ def starting_states(position: Any, variant: Variant, where: npt.NDArray[np.bool_
     Raises:
         ValueError: as in `starting_game`, or if the number of positions is not N; the message names the game.
     """
-    if not _is_many(position):
-        return np.repeat(starting_game(position, variant).records, int(where.sum()))
-    if len(position) != len(where):
-        raise ValueError(f"position: {len(position)} positions are given, expected 1 or {len(where)}, one per game")
     indices = np.flatnonzero(where)
+    if len(indices) == 0:
+        return np.zeros(0, variant.dtype)
+    position = _as_list_if_objects(position)
+    if not _is_many(position):
+        return np.repeat(starting_game(position, variant).records, len(indices))
+    if len(position) != len(where):
+        raise ValueError(
+            f"position: a sequence of {len(position)} is given, expected one position, or {len(where)} of them, "
+            "one per game"
+        )
     if not isinstance(position, np.ndarray):
         chosen = np.zeros(len(indices), variant.dtype)
         for place, index in enumerate(indices.tolist()):
@@ -76,12 +82,13 @@ def check_states(games: Any, variant: Variant) -> StateArray:
     """Return (N,) states in the form that compiled code expects, after a comparison with the options of a variant.
 
     Raises:
-        ValueError: if `games` is not an (N,) state array, or the states belong to another variant; the message names
-            the first option that differs.
+        ValueError: if `games` is not an (N,) state array, or the states belong to another variant; if they have the
+            same dtype, the message names the first option that differs.
     """
     games = as_states(games)
+    _check_game(games, variant)
     if games.dtype != variant.dtype:
-        raise ValueError(f"states of another game or board size: expected states of {variant}")
+        raise ValueError(f"states of games with another size of the board or other rules: expected states of {variant}")
     expected = new_games(variant, make_streams(0))
     for name in sorted({"num_players", *variant.options}.intersection(games.dtype.names or ())):
         if (games[name] != expected[name]).any():
@@ -89,8 +96,20 @@ def check_states(games: Any, variant: Variant) -> StateArray:
     return games
 
 
+def _check_game(games: StateArray, variant: Variant) -> None:
+    definition = definition_of(games.dtype)
+    if definition is not variant.definition:
+        raise ValueError(f"states of another game, {definition.title}: expected states of {variant}")
+
+
 _UNPLAYABLE = "the game is over or has not been started: expected a position in which a seat is to move"
 _DAMAGED = "the fields of the state contradict each other: expected a state that a game of this package had"
+
+
+def _as_list_if_objects(position: Any) -> Any:
+    """Return an array of texts or Python objects as a list, or as its element if it has no dimension."""
+    is_array = isinstance(position, np.ndarray) and position.dtype.kind in "OUT"
+    return position.tolist() if is_array else position
 
 
 def _is_many(position: Any) -> bool:
@@ -122,6 +141,7 @@ def _unfinished_game(position: Any, variant: Variant) -> Game:
 
 def _as_game(position: Any, variant: Variant) -> Game:
     game_class: type[Game] = variant.game_class
+    position = _as_list_if_objects(position)
     if isinstance(position, game_class):
         return position.copy()
     if isinstance(position, Game):
@@ -137,6 +157,5 @@ def _as_game(position: Any, variant: Variant) -> Game:
             f"expected a text of str(game), a state, such as games[i], or a Game, got {short_repr(position)}"
         )
     states = as_states(np.array(position).reshape(1).copy())  # np.array does not copy the memory of a scalar
-    if states.dtype != variant.dtype:
-        raise ValueError(f"a state of another game or board size, expected a state of {variant}")
+    _check_game(states, variant)
     return game_class(states)

@@ -8,6 +8,8 @@ splittable pseudorandom number generators", OOPSLA 2014 (the finaliser's constan
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,16 +23,22 @@ _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
 
 
+def check_seed(seed: Any) -> int | None:
+    """Return a seed as an int, or None; raise `ValueError` for other values."""
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
+        raise ValueError(f"seed={short_repr(seed)}: expected an integer of at least 0, or None")
+    return None if seed is None else int(seed)
+
+
 def make_streams(seed: int | None, count: int = 1) -> Streams:
     """Return `count` random streams, (count,) uint64; stream i equals `make_streams(seed + i)[0]`.
 
     `seed=None` draws fresh entropy from the operating system.
     """
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
-        raise ValueError(f"seed={short_repr(seed)}: expected an integer of at least 0, or None")
+    seed = check_seed(seed)
     if seed is None:
         return np.asarray(np.random.SeedSequence().generate_state(count, np.uint64), np.uint64)
-    words = [np.random.SeedSequence(int(seed) + i).generate_state(1, np.uint64)[0] for i in range(count)]
+    words = [np.random.SeedSequence(seed + i).generate_state(1, np.uint64)[0] for i in range(count)]
     return np.array(words, np.uint64)
 
 

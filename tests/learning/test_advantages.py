@@ -146,3 +146,14 @@ def test_an_empty_rollout_has_no_targets():
     found = seat_advantages(**{name: array[:0] for name, array in GOOD.items()} | {"last_values": np.zeros((3, 2))})
     assert found.advantages.shape == (0, 3)
     assert found.returns.shape == (0, 3, 2)
+
+
+def test_tensors_are_taken_unless_numpy_cannot_read_them():
+    torch = pytest.importorskip("torch")
+    values = torch.rand(4, 3)
+    found, expected = (seat_advantages(**GOOD | {"values": array}) for array in (values, values.numpy()))
+    assert (found.advantages == expected.advantages).all()
+    with pytest.raises(ValueError, match=r"values: expected an array of numbers, got tensor.*: use tensor.detach\(\)"):
+        seat_advantages(**GOOD | {"values": values.requires_grad_()})
+    with pytest.raises(ValueError, match=r"values: expected an array of numbers, got tensor.*torch.bf"):
+        seat_advantages(**GOOD | {"values": torch.zeros(4, 3, dtype=torch.bfloat16)})

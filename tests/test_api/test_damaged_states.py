@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ninetka_env import go_v0, kropki_v0
 from ninetka_env.api.observing import observe
 from ninetka_env.api.positions import starting_game, starting_states
 from ninetka_env.core.batch import first_inconsistent
 from ninetka_env.core.registry import load_variant
+from ninetka_env.games.ninetka.geometry import SQUARE_SLOT
 
 SPECS = (
     "ninetka:num_players=3",
@@ -135,6 +137,81 @@ def test_chains_and_empty_points_of_go_must_follow_from_the_board(spec):
                     assert first_inconsistent(state, scratch) == 0
                     wrong[name] += 1
     assert min(wrong.values()) > 100
+
+
+# States that can be played, but that no game has
+
+
+def test_the_seats_of_9tka_must_have_placed_in_turn():
+    """With 35 stones of one seat, a seat without a stone would have to move, and searches would read out of bounds."""
+    variant = load_variant("ninetka:num_players=2")
+    for game in random_positions(variant, 1):
+        state, seats = game.records.copy(), game.records["board"][0]
+        for square in np.flatnonzero((seats > 0) & (seats <= 2) & (SQUARE_SLOT >= 0)):
+            taken = np.int64(1) << SQUARE_SLOT[square]
+            if state["movable"][0].sum() & taken:
+                seat = seats[square] - 1
+                state["board"][0, square] = 2 - seat
+                state["movable"][0, [seat, 1 - seat]] += [-taken, taken]
+                with pytest.raises(ValueError, match="the fields of the state contradict each other"):
+                    starting_game(state, variant)
+                state = game.records.copy()
+
+
+@pytest.mark.parametrize(
+    ("field", "place", "value"),
+    [("captured", (0, 1), 32767), ("captured", (0, 0), -1), ("ko_point", 0, 20), ("last", 0, 20), ("passes", 0, 1)],
+)
+def test_numbers_of_go_that_are_impossible(field, place, value):
+    game = go_v0.Game.new(size=5)
+    game.records["plies"] = 0 if field == "passes" else 4
+    for point in (0, 12, 1, 13):
+        game.play(point)
+    game.records["plies"] = 0 if field == "passes" else 4
+    state = game.records.copy()
+    assert starting_game(state, load_variant("go:size=5")) == game
+    state[field][place] = value
+    with pytest.raises(ValueError, match="the fields of the state contradict each other"):
+        starting_game(state, load_variant("go:size=5"))
+
+
+def test_the_ko_point_of_go_must_be_that_of_a_captured_stone():
+    """A point may be the ko point exactly if the seat that has just moved could take back a single stone there."""
+    variant, count = load_variant("go:size=5"), 0
+    for seed in range(40):
+        for game in random_positions(variant, seed):
+            real = int(game.records["ko_point"][0])
+            for point in range(25) if real >= 0 else ():
+                state = game.records.copy()
+                state["ko_point"] = point
+                assert is_accepted(state) == (read_back(go_v0.Game(state)) is not None)
+                assert is_accepted(state) or point != real
+            count += real >= 0
+    assert count > 5
+
+
+def is_accepted(state):
+    return first_inconsistent(state, np.zeros(3, state.dtype)) == -1
+
+
+def test_the_start_of_kropki_is_an_option_like_the_others():
+    for start, other in (("cross", "empty"), ("empty", "cross")):
+        game = kropki_v0.Game.new(5, 4, start=start)
+        game.play(0)
+        for position in (game, str(game), game.records, [game, game], game.records[[0, 0]]):
+            with pytest.raises(ValueError, match=r"^position.*states of games with another start"):
+                kropki_v0.vector_env(2, width=5, height=4, start=other).reset(options={"position": position})
+
+
+def test_positions_of_kropki_with_a_cross_have_its_points():
+    board = np.zeros((4, 5), int)
+    with pytest.raises(ValueError, match="start='cross': the four points of the cross are in the middle"):
+        kropki_v0.Game.from_board(board, start="cross")
+    state = kropki_v0.Game.from_board(board).records
+    state["start"] = 1
+    assert not is_accepted(state)
+    game = kropki_v0.Game.new(5, 4, start="cross")
+    assert kropki_v0.Game.from_board(game.board, start="cross") == game
 
 
 def test_the_game_of_a_damaged_state_in_a_batch_is_named():

@@ -188,7 +188,7 @@ def test_wrong_positions_and_seats_are_named_and_change_nothing():
     for wrong in ([0], [0, 1, 0], np.zeros((2, 2)), [0, 2]):
         with pytest.raises(ValueError, match=r"^seat"):
             envs.reset(seed=1, options={"seat": wrong})
-    with pytest.raises(ValueError, match="3 positions are given, expected 1 or 2"):
+    with pytest.raises(ValueError, match="a sequence of 3 is given, expected one position, or 2 of them, one per game"):
         envs.reset(options={"position": np.repeat(go_v0.Game.new(size=5, max_plies=16).records, 3)})
     for one in (env, envs):
         with pytest.raises(TypeError, match="options of reset: expected a dict or None"):
@@ -206,6 +206,15 @@ def test_unknown_options_are_warned_of_once():
             one.reset(options={})
             one.reset(options={"seat": None, "position": None})
     check_env(make("Kropki", opponents="random"), skip_render_check=True)
+
+
+def test_a_given_game_keeps_its_last_action_until_the_next_move():
+    env = make("Go", opponents="random")
+    game = position_after(env, 4)
+    env.reset(options={"position": game, "seat": game.to_move})
+    assert env.unwrapped.game.last_action == game.last_action is not None
+    env.reset(options={"position": str(game), "seat": game.to_move})
+    assert env.unwrapped.game.last_action is None
 
 
 def test_gymnasiums_vector_of_single_environments_passes_the_options():
@@ -281,7 +290,8 @@ def test_seeds_of_some_games_and_of_all_games(duplicate):
 
 
 @pytest.mark.parametrize(
-    "seeds", [[1], [1, 2, 3, 4], [1, -1, 2], [1, 2.0, 3], [1, True, "x"], np.zeros(3), [[1], 2, 3]]
+    "seeds",
+    [[1], [1, 2, 3, 4], [1, -1, 2], [1, 2.0, 3], [1, True, 2], [1, 2, "x"], np.zeros(3), np.ones(3, bool), [[1], 2, 3]],
 )
 def test_wrong_seeds_are_named_and_change_nothing(seeds):
     envs = make_vec("Go", 3, opponents="random")
@@ -290,6 +300,13 @@ def test_wrong_seeds_are_named_and_change_nothing(seeds):
     with pytest.raises(ValueError, match=r"^seed=.*: expected an integer of at least 0, or 3 of them, one per game"):
         envs.reset(seed=seeds)
     assert envs._batch.games.tobytes() == kept
+
+
+@pytest.mark.parametrize("seed", [True, -1, 1.0, "1", np.array(1)])
+def test_one_wrong_seed_is_named(seed):
+    for env in (make("Go", opponents="random"), make_vec("Go", 3, opponents="random")):
+        with pytest.raises(ValueError, match=r"^seed=.*: expected an integer of at least 0, or None"):
+            env.reset(seed=seed)
 
 
 def test_positions_of_a_game_without_text():

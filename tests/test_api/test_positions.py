@@ -303,8 +303,8 @@ def test_invalid_batches_of_positions_name_the_game(name):
     other, zero = middle_of(name, other=True), np.zeros(1, game.records.dtype)
     mixed = np.concatenate([game.records, last.records, game.records])
     wrong = [
-        ([game] * 2, "position: 2 positions are given, expected 1 or 3, one per game"),
-        (game.records[:0], "position: 0 positions are given, expected 1 or 3, one per game"),
+        ([game] * 2, "position: a sequence of 2 is given, expected one position, or 3 of them, one per game"),
+        (game.records[:0], "position: a sequence of 0 is given, expected one position, or 3 of them, one per game"),
         ([game, game, None], "position of game 2: expected a text"),
         ([game, last, game], "position of game 1: the game is over"),
         ([game, game, str(other)], "position of game 2: states of games with another"),
@@ -324,6 +324,51 @@ def test_invalid_batches_of_positions_name_the_game(name):
         with pytest.raises(ValueError, match=r"^reset_mask=.*: expected \(3,\) bool"):
             envs.reset(options={"position": game, "reset_mask": mask})
         assert (envs.games == before).all()
+
+
+@every_game
+def test_arrays_of_texts_and_games_are_sequences(name):
+    games = [middle_of(name, seed) for seed in range(3)]
+    objects = np.empty(3, object)
+    objects[:] = games
+    states = np.empty(3, object)
+    states[:] = [game.records[0] for game in games]
+    texts = np.array([str(game) for game in games])
+    envs = make_batch(name, 3)
+    read = [as_read(str(game), game) for game in games]
+    for positions, expected in ((objects, games), (states, games), (texts, read), (texts.astype(object), read)):
+        envs.reset(options={"position": positions})
+        assert_batch_at(envs, expected)
+    for position in (texts[1:2].reshape(()), np.array(str(games[1]), object)):
+        envs.reset(options={"position": position})
+        assert_batch_at(envs, [read[1]] * 3)
+    with pytest.raises(ValueError, match="position: a sequence of 2 is given, expected one position, or 3 of them"):
+        envs.reset(options={"position": texts[:2]})
+
+
+def test_a_position_is_not_read_if_no_game_restarts():
+    envs = make_batch("go", 1)
+    envs.reset(seed=0)
+    before = envs.games.copy()
+    for position in (np.zeros(1, envs.games.dtype), "no position", None):
+        envs.reset(options={"position": position, "reset_mask": np.zeros(1, np.bool_)})
+        assert (envs.games == before).all()
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"ko": "positional"}, "another size of the board or other rules"),
+        ({"size": 6}, "another size of the board or other rules"),
+        ({"scoring": "territory"}, "another scoring"),
+        ({"komi": 1}, "another komi"),
+    ],
+)
+def test_the_option_that_differs_is_named(other, message):
+    position = go_v0.Game.new(**({"size": 5} | other))
+    for form in (position, position.records, position.records[0], position.records[[0, 0, 0]], [position] * 3):
+        with pytest.raises(ValueError, match=f"^position.*: states of games with {message}: expected states of go:"):
+            make_batch("go", 3).reset(options={"position": form})
 
 
 def test_a_batch_warns_once_of_each_unknown_option():

@@ -16,9 +16,17 @@ from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import State, StateArray
 from ninetka_env.games.go.geometry import MAX_SIZE, MIN_SIZE, NEIGHBOURS, WALL, WHITE, i64, point_name, table_offset
-from ninetka_env.games.go.repetition import MAX_PLIES, add_board, clear_boards, has_superko, hash_of, is_earlier_board
+from ninetka_env.games.go.repetition import (
+    MAX_PLIES,
+    add_board,
+    clear_boards,
+    count_neighbours_in_chain,
+    has_superko,
+    hash_of,
+    is_earlier_board,
+)
 from ninetka_env.games.go.rules import NO_POINT, add_stone, clear
-from ninetka_env.games.go.text import Position
+from ninetka_env.games.go.text import MAX_CAPTURED, Position
 
 
 def check_board(board: npt.ArrayLike) -> npt.NDArray[np.int8]:
@@ -62,7 +70,7 @@ def make_state(variant: Variant, found: Position) -> StateArray:
         raise ValueError(f"ply={found.plies}: the game ends after {most} plies")
     if found.passes > found.plies:
         raise ValueError(f"passes={found.passes}: expected at most as many as plies, {found.plies}")
-    if found.ko_point >= 0 and (found.passes or not _may_be_ko(games, found.ko_point)):
+    if found.ko_point >= 0 and (found.passes or not _may_be_ko_in(games, found.ko_point)):
         name = point_name(found.ko_point, len(found.board))
         raise ValueError(f"ko={name}: the last turn cannot have captured a stone there in a ko")
     games["captured"][0] = found.captured
@@ -71,16 +79,29 @@ def make_state(variant: Variant, found: Position) -> StateArray:
     return games
 
 
-def _may_be_ko(games: StateArray, point: int) -> bool:
+@jit(refcount=False)
+def _may_be_ko(game: State, point: int) -> bool:
     """Return whether a stone of the seat to move on a point would stay a single stone and capture exactly one stone."""
-    game = games[0]
-    points, other = len(game["empty"]), 2 - int(game["to_move"])
-    around = [int(one) for one in NEIGHBOURS[table_offset(points) + point]]
-    if game["board"][point] or any(game["board"][one] not in (other, WALL) for one in around):
+    row, taken = table_offset(len(game.empty)) + point, -1
+    if game.board[point]:
         return False
-    heads = {int(game["chain"][one]) for one in around if one < points}
-    taken = [head for head in heads if game["liberties"][head] == sum(game["chain"][one] == head for one in around)]
-    return len(taken) == 1 and game["stones"][taken[0]] == 1
+    for k in range(4):
+        neighbour = NEIGHBOURS[row, k]
+        head = i64(game.chain[neighbour])
+        if game.board[neighbour] == WALL:
+            continue
+        if game.board[neighbour] != 2 - game.to_move:
+            return False
+        if head != taken and game.liberties[head] == count_neighbours_in_chain(game, row, head):
+            if taken >= 0 or game.stones[head] > 1:
+                return False
+            taken = head
+    return taken >= 0
+
+
+@jit
+def _may_be_ko_in(games: StateArray, point: int) -> bool:
+    return _may_be_ko(games[0], point)
 
 
 @jit
@@ -122,10 +143,16 @@ def hand_turn(games: StateArray, index: int, seat: int) -> None:
 
 @jit
 def is_consistent(game: State, scratch: StateArray) -> bool:
-    """Return whether chains and empty points follow from the board, and all numbers are in range; see the verb."""
-    if not (_has_valid_numbers(game) and _has_valid_history(game)):
+    """Return whether chains and empty points follow from the board, and all numbers are possible; see the verb."""
+    if not (_has_valid_numbers(game) and _has_valid_history(game) and _has_valid_chains(game, scratch[0])):
         return False
-    twin, points = scratch[0], len(game.empty)
+    return game.ko_point == NO_POINT or (game.passes == 0 and _may_be_ko(game, i64(game.ko_point)))
+
+
+@jit(refcount=False)
+def _has_valid_chains(game: State, twin: State) -> bool:
+    """Return whether chains and empty points follow from the board; `twin` is overwritten."""
+    points = len(game.empty)
     clear(twin)
     for point in range(points):
         if game.board[point]:
@@ -162,8 +189,10 @@ def _has_valid_numbers(game: State) -> bool:
         valid &= 0 <= number <= 2
     for i in range(len(game.padding)):
         valid &= game.padding[i] == 0
-    valid &= (game.captured[0] >= 0) & (game.captured[1] >= 0) & (game.plies >= 0) & (game.max_plies <= MAX_PLIES)
-    return valid and (game.ko_point == NO_POINT or game.board[game.ko_point] == 0)
+    for seat in range(2):
+        valid &= 0 <= game.captured[seat] <= MAX_CAPTURED
+    valid &= (game.passes <= game.plies) & (game.max_plies <= MAX_PLIES)
+    return valid and (game.last == NO_POINT or game.board[game.last] > 0)
 
 
 @jit(refcount=False)

@@ -34,6 +34,8 @@ from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS
 
 SEAT_NAMES = ("Black", "White")
 """The names of the seats, by the colours of their stones."""
+MAX_CAPTURED = 9999
+"""The maximum number of captured stones that a text can contain."""
 CELL_SIGNS = ".XO"
 """The sign of each cell code: empty, black, white."""
 

@@ -118,7 +118,7 @@ class Game(game.Game):
     @property
     def start_option(self) -> str:
         """`"empty"` or `"cross"`: how the game started."""
-        return STARTS[self.records["cross_start"][0]]
+        return STARTS[self.records["start"][0]]
 
     @property
     def drawing(self) -> bool:

@@ -23,7 +23,7 @@ from ninetka_env.games.kropki.geometry import (
     node_name,
 )
 from ninetka_env.games.kropki.regions import draw_region, is_capturable, join_groups, list_drawable
-from ninetka_env.games.kropki.rules import CROSS_POINTS, IMMEDIATE, clear, mover, num_nodes
+from ninetka_env.games.kropki.rules import CROSS_POINTS, IMMEDIATE, clear, has_cross, mover, num_nodes, start_points
 
 
 def read_board(
@@ -42,15 +42,18 @@ def read_board(
         variant: the variant of the game.
 
     Raises:
-        ValueError: if a number is out of range; if live points of its seat do not enclose a region; if a seat's regions
-            are not exactly the insides of smallest chains round opposing points; if there is no point on node `last`;
-            if `drawing` and nothing can be drawn; or if a region that the rules would have drawn is missing.
+        ValueError: if a number is out of range; if the cross of the start is not on the board; if live points of its
+            seat do not enclose a region; if a seat's regions are not exactly the insides of smallest chains round
+            opposing points; if there is no point on node `last`; if `drawing` and nothing can be drawn; or if a region
+            that the rules would have drawn is missing.
     """
     check_count("to_move", to_move, 0, 1)
     width, height = variant.options["width"], variant.options["height"]
     points, regions = _check_codes("board", board, height, width), _check_codes("region", region, height, width)
     states = np.zeros(1, variant.dtype)
     _write_state(states, np.array(variant.codes, np.int64), points, regions, int(to_move))
+    if states["start"][0] and (start_points(width, height) != points)[start_points(width, height) > 0].any():
+        raise ValueError("start='cross': the four points of the cross are in the middle of every such board")
     node = int(_first_not_enclosed(states))
     if node >= 0:
         name = node_name(node, width, height)
@@ -87,7 +90,7 @@ def _write_state(
 ) -> None:
     game = states[0]
     clear(game, options[0], options[1], options[2])
-    game.cross_start, game.to_move = options[3], to_move
+    game.start, game.to_move = options[3], to_move
     game.plies = -CROSS_POINTS * options[3]
     for node in range(num_nodes(game)):
         place, point, region = node + int(game.width) + 1, int(points[node]), int(regions[node])
@@ -97,7 +100,6 @@ def _write_state(
             game.plies += 1
             game.score[max(region, 1) - 1] += region == 3 - point
             join_groups(game, place)
-    game.plies = max(0, int(game.plies))
     for seat in range(2):
         _recompute_enclosed(game, seat)
 
@@ -151,9 +153,9 @@ def is_consistent(game: State, scratch: StateArray) -> bool:
         points[node], regions[node] = value & POINT_MASK, (value & REGION_MASK) >> 2
         if points[node] == 3 or regions[node] == 3:
             return False
-    if game.last >= 0 and points[game.last] == 0:
+    if (game.last >= 0 and points[game.last] == 0) or (game.start and not has_cross(game)):
         return False
-    options = np.array([int(game.width), int(game.height), int(game.territory), int(game.cross_start)])
+    options = np.array([int(game.width), int(game.height), int(game.territory), int(game.start)])
     _write_state(scratch, options, points, regions, mover(game))
     if _first_not_enclosed(scratch) >= 0 or _first_not_smallest(scratch, scratch[1:]) >= 0:
         return False
@@ -174,7 +176,7 @@ def _has_valid_numbers(game: State) -> bool:
     if w < MIN_SIDE or h < MIN_SIDE or w > MAX_WIDTH or w * h > len(game.cell_list):
         return False
     valid = (w * h + 2 * (w + 1) <= len(game.cell)) & (-1 <= game.last < w * h)
-    for flag in (game.to_move, game.drawing, game.territory, game.cross_start):
+    for flag in (game.to_move, game.drawing, game.territory, game.start):
         valid &= 0 <= flag <= 1
     return valid
 

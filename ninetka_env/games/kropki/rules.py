@@ -19,7 +19,7 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.random_streams import Streams
 from ninetka_env.core.verbs import OptionCodes, State
-from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE_MASK, MAX_HEIGHT, MAX_WIDTH, REGION_MASK
+from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE_MASK, MAX_HEIGHT, MAX_WIDTH, POINT_MASK, REGION_MASK
 from ninetka_env.games.kropki.regions import (
     CELLS_PER_BLOCK,
     clear_drawable,
@@ -61,7 +61,7 @@ def _state_dtype(width: int, height: int) -> np.dtype[Any]:
             ("width", np.int8),
             ("height", np.int8),
             ("territory", np.int8),  # index in TERRITORIES
-            ("cross_start", np.int8),  # 1: the game started with a cross
+            ("start", np.int8),  # index in STARTS
             ("padding", np.int8, (1,)),  # padding, always 0, so that equal states are equal byte for byte
         ],
         align=True,
@@ -95,7 +95,7 @@ def start(game: State, options: OptionCodes, streams: Streams, index: int) -> No
 @jit
 def place_cross(game: State) -> None:
     """Put the cross of the match rules of tensu.ru (4.2) on an empty board: Black top left and bottom right."""
-    game.cross_start = 1
+    game.start = 1
     game.free -= CROSS_POINTS
     width = int(game.width)
     corner = (int(game.height) // 2) * width + width // 2  # the cell of row height // 2 - 1, column width // 2 - 1
@@ -103,6 +103,17 @@ def place_cross(game: State) -> None:
         for place in (corner + seat, corner + width + 1 - seat):  # a seat's two points are one group, enclosing nothing
             game.cell[place] = int(game.cell[place]) | seat + 1
             game.label[place] = corner + seat
+
+
+@jit
+def has_cross(game: State) -> bool:
+    """Return whether the points of `place_cross` are on the board; points are never removed."""
+    width = int(game.width)
+    corner, complete = (int(game.height) // 2) * width + width // 2, True
+    for seat in range(2):
+        for place in (corner + seat, corner + width + 1 - seat):
+            complete &= game.cell[place] & POINT_MASK == seat + 1
+    return complete
 
 
 def start_points(width: int, height: int) -> npt.NDArray[np.int8]:
@@ -116,7 +127,7 @@ def start_points(width: int, height: int) -> npt.NDArray[np.int8]:
 def clear(game: State, width: int, height: int, territory: int) -> None:
     """Make `game` an empty board with Black to place the first point."""
     game.num_players, game.to_move, game.drawing = 2, 0, 0
-    game.width, game.height, game.territory, game.cross_start = width, height, territory, 0
+    game.width, game.height, game.territory, game.start = width, height, territory, 0
     game.free, game.plies, game.last = width * height, 0, -1
     for seat in range(2):
         game.score[seat] = game.capturable[seat] = 0

@@ -166,8 +166,12 @@ def is_consistent(game: State, scratch: StateArray) -> bool:
 
 @jit
 def _has_possible_board(game: State) -> bool:
-    """Return whether all stones are on squares where they can be in the phase of the game."""
-    sections = neutrals = stones = settled = 0
+    """Return whether all stones are on squares where they can be, and the seats have as many as they can have.
+
+    `num_players` and `to_move` must be possible.
+    """
+    sections = neutrals = settled = 0
+    stones = np.zeros(MAX_PLAYERS, np.int64)
     for square in range(NUM_SQUARES):
         code = game.board[square]
         if code == NEUTRAL_STONE:
@@ -179,13 +183,18 @@ def _has_possible_board(game: State) -> bool:
         elif code:
             if not (0 < code <= game.num_players and (INNER[square] or EDGE[square])):
                 return False
-            stones += 1
+            stones[code - 1] += 1
             settled += INNER[square]
     if neutrals < NUM_NEUTRALS:
-        return game.phase == NEUTRAL and stones == 0
-    if stones < NUM_SLOTS:
-        return game.phase == PLACEMENT and settled == 0
-    return game.phase == MOVEMENT and stones == NUM_SLOTS
+        return game.phase == NEUTRAL and stones.sum() == 0
+    if stones.sum() == NUM_SLOTS:
+        return game.phase == MOVEMENT and stones[: game.num_players].min() == stones.max()
+    # The seats place in turn: from the seat to move on, no seat has fewer stones than the one before.
+    for place in range(1, game.num_players):
+        one, other = (game.to_move + place - 1) % game.num_players, (game.to_move + place) % game.num_players
+        if not stones[one] <= stones[other] <= stones[game.to_move] + 1:
+            return False
+    return game.phase == PLACEMENT and settled == 0
 
 
 def _check_turn(state: StateArray, random_neutrals: int) -> None:

@@ -49,8 +49,8 @@ def seat_advantages(
     advantage estimation", ICLR 2016, equation 16.)
 
     So `gamma` discounts once per decision of the same seat, not once per ply, as if the other seats were part of the
-    environment. Seats do not influence each other: if some seats do not learn, their `values` can be any finite
-    numbers.
+    environment. Seats do not influence each other's advantages: if some seats do not learn, their `values` can be any
+    finite numbers, but then their `returns` are meaningless.
 
     Args:
         seats: (T, N) integers, the seats that moved: `to_move` before each step.
@@ -105,11 +105,12 @@ def _as_array(name: str, given: npt.ArrayLike, kinds: str, shape: tuple[int | st
     """Return an array of this shape, with text for any length, and a dtype of one of `kinds` (`numpy.dtype.kind`)."""
     try:
         array = np.asarray(given)
-    except ValueError:  # sequences of different lengths
+    except (ValueError, TypeError, RuntimeError):  # different lengths; tensors with gradients, or of other dtypes
         array = np.empty(0, object)
     if array.dtype.kind not in kinds:
         expected = "numbers" if "f" in kinds else "integers"
-        raise ValueError(f"{name}: expected an array of {expected}, got {short_repr(given)}")
+        hint = ": use tensor.detach()" if getattr(given, "requires_grad", False) else ""
+        raise ValueError(f"{name}: expected an array of {expected}, got {short_repr(given)}{hint}")
     fits = [isinstance(length, str) or length == found for length, found in zip(shape, array.shape, strict=False)]
     if len(shape) != array.ndim or not all(fits):
         raise ValueError(f"{name}: expected shape ({', '.join(map(str, shape))}), got {array.shape}")
