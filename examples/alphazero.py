@@ -5,8 +5,10 @@
 
 The search of the library evaluates all games of a batch at once. Its improved policy (softmax of logits and completed
 Q values) is the policy target, and the outcome of the game is the value target (Danihelka et al., "Policy improvement
-by planning with Gumbel", ICLR 2022). The guide docs/guides/self-play.md explains the loop. `ninetka train` has a
-faster and stronger version with more options.
+by planning with Gumbel", ICLR 2022). The guide docs/guides/self-play.md explains the loop. `ninetka train` has more
+options. The saved network plays in all commands of this library:
+
+    ninetka evaluate python:examples.alphazero:load_agent,path=alphazero.pt maxn --game ninetka:num_players=3
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ninetka_agents import make_agent
 from ninetka_agents.search.evaluation import observation_evaluate
 from ninetka_agents.search.gumbel import GumbelOptions, GumbelSearch
 from ninetka_env.api.vector import GameVectorEnv
@@ -30,26 +33,52 @@ Array = np.ndarray[Any, Any]
 DEFAULT_OPPONENTS = {"ninetka": "maxn", "kropki": "greedy", "go": "mcts:simulations=50"}
 
 
+def positive(text: str) -> float:
+    """Return a positive number for an option of the command line."""
+    if not 0 < float(text) < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
+    return float(text)
+
+
+def count(text: str) -> int:
+    """Return an integer of at least 1 for an option of the command line."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected an integer of at least 1")
+    return int(text)
+
+
 def parse_arguments() -> argparse.Namespace:
     """Return the settings from the command line."""
-    parser = argparse.ArgumentParser(description="AlphaZero in one file.")
-    parser.add_argument("--game", default="ninetka", help="game with its options, such as ninetka:num_players=3")
-    parser.add_argument("--opponent", help="agent of the evaluation; by default maxn, greedy or mcts")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=10.0, help="time limit of playing and learning")
-    parser.add_argument("--iterations", type=int, help="number of iterations, instead of a time limit")
-    parser.add_argument("--save", type=Path, default=Path("alphazero.pt"), help="file for the network")
-    parser.add_argument("--eval-games", type=int, default=200)
-    parser.add_argument("--threads", type=int, default=2, help="threads of torch and of the search")
-    parser.add_argument("--num-envs", type=int, default=128, help="games played in parallel")
-    parser.add_argument("--num-steps", type=int, default=16, help="plies per game and iteration")
-    parser.add_argument("--simulations", type=int, default=16, help="simulations per search")
-    parser.add_argument("--window", type=int, default=512, help="plies per game that are kept for learning")
-    parser.add_argument("--passes", type=float, default=4.0, help="number of times that each position is learned")
-    parser.add_argument("--minibatch", type=int, default=512)
-    parser.add_argument("--learning-rate", type=float, default=1.5e-3)
-    parser.add_argument("--width", type=int, default=32, help="channels of the network")
-    return parser.parse_args()
+    parser = argparse.ArgumentParser(
+        description="AlphaZero in one file.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    add = parser.add_argument
+    add("--game", default="ninetka", help="game with its options, such as ninetka:num_players=3")
+    add("--opponent", help="agent of the evaluation; by default maxn (9tka), greedy (Kropki) or mcts:simulations=50")
+    add("--seed", type=int, default=0, help="seed of weights, games and evaluation")
+    add("--minutes", type=positive, default=10.0, help="time limit of playing and learning")
+    add("--iterations", type=count, help="number of iterations, instead of a time limit")
+    add("--save", type=Path, default=Path("alphazero.pt"), metavar="FILE", help="file for the network")
+    add("--eval-games", type=count, default=200, help="games of each evaluation")
+    add("--threads", type=count, default=2, help="threads of torch and of the search")
+    add("--num-envs", type=count, default=128, help="games played in parallel")
+    add("--num-steps", type=count, default=16, help="plies per game and iteration")
+    add("--simulations", type=count, default=16, help="simulations per search")
+    add("--window", type=count, default=512, help="plies per game that are kept for learning")
+    add("--passes", type=positive, default=4.0, help="mean number of times that a position is learned")
+    add("--minibatch", type=count, default=512, help="positions per gradient step")
+    add("--learning-rate", type=positive, default=1.5e-3, help="first learning rate; it falls linearly to 0")
+    add("--width", type=count, default=32, help="channels of the network")
+    args = parser.parse_args()
+    try:
+        name = load_variant(args.game).definition.name
+        args.opponent = args.opponent or DEFAULT_OPPONENTS.get(name, "random")
+        make_agent(args.opponent, args.game)
+    except ValueError as error:
+        parser.error(str(error))
+    if not args.save.parent.is_dir():
+        parser.error(f"argument --save: {args.save.parent} is not a folder")
+    return args
 
 
 class Network(nn.Module):
@@ -73,7 +102,7 @@ class Network(nn.Module):
         return self.policy(hidden).masked_fill(mask == 0, -1e9).log_softmax(1), self.value(hidden).log_softmax(1)
 
 
-def make_search(network: Network, variant: Variant, args: argparse.Namespace, noise: float) -> GumbelSearch:
+def make_search(network: Network, variant: Variant, simulations: int, noise: float, threads: int) -> GumbelSearch:
     """Return a search that evaluates positions with the network; it is an agent, too."""
 
     @torch.inference_mode()
@@ -81,8 +110,10 @@ def make_search(network: Network, variant: Variant, args: argparse.Namespace, no
         log_policy, log_shares = network(torch.from_numpy(planes), torch.from_numpy(mask))
         return log_policy, log_shares.exp()  # win probabilities, with draws shared
 
-    options = GumbelOptions(args.simulations, gumbel_scale=noise, playouts=0)
-    return GumbelSearch(observation_evaluate(read, variant), options, args.threads)
+    options = GumbelOptions(simulations, gumbel_scale=noise, playouts=0)
+    search = GumbelSearch(observation_evaluate(read, variant), options, threads)
+    search.repeats_openings = noise == 0  # without randomness: matches start with a few random plies if needed
+    return search
 
 
 class Window:
@@ -134,45 +165,65 @@ class Window:
 
 def learn(
     network: Network, optimizer: torch.optim.Optimizer, window: Window, steps: int, size: int, rng: np.random.Generator
-) -> None:
-    """Take gradient steps: cross-entropy of the policy with the search's policy, and of the shares with the outcome."""
+) -> str:
+    """Take gradient steps: cross-entropy of the policy with the search's policy, and of the shares with the outcome.
+
+    Returns:
+        The losses of the last step, as text.
+    """
     for _ in range(steps):
         planes, mask, policy, shares = window.draw(size, rng)
         log_policy, log_shares = network(planes, mask)
+        policy_loss, value_loss = -(policy * log_policy).sum(1).mean(), -(shares * log_shares).sum(1).mean()
         optimizer.zero_grad()
-        (-(policy * log_policy).sum(1) - (shares * log_shares).sum(1)).mean().backward()
+        (policy_loss + value_loss).backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
+    return f"policy loss {policy_loss.item():.2f}, value loss {value_loss.item():.3f}"
+
+
+def load_agent(path: str, simulations: int = 16) -> GumbelSearch:
+    """Return a search with the network in a file that this program saved; it plays the game it was trained on."""
+    saved = torch.load(path, weights_only=True)
+    variant = load_variant(saved["game"])
+    network = Network(variant, saved["width"])
+    network.load_state_dict(saved["weights"])
+    return make_search(network, variant, simulations, noise=0.0, threads=1)
+
+
+def save(network: Network, args: argparse.Namespace) -> None:
+    """Write the network and what `load_agent` needs to `args.save`."""
+    torch.save({"game": args.game, "width": args.width, "weights": network.state_dict()}, args.save)
 
 
 def report(when: str, network: Network, variant: Variant, args: argparse.Namespace) -> None:
     """Print the win rate of the search against the opponent, with a 95 % interval."""
-    agent = make_search(network, variant, args, noise=0.0)
-    agent.repeats_openings = True  # it has no randomness, so the games start with a few random plies if needed
+    agent = make_search(network, variant, args.simulations, 0.0, args.threads)
     figures = evaluate([agent, args.opponent], num_games=args.eval_games, game=variant, seed=args.seed).agents[0]
     low, high = figures.interval
     text = f"{when}: {figures.share:.1%} [{low:.1%}, {high:.1%}] against {args.opponent} in {figures.games} games"
-    print(text, flush=True)
+    print(f"{text}; equal strength: {figures.even:.1%}", flush=True)
 
 
 def train(network: Network, envs: GameVectorEnv, args: argparse.Namespace) -> None:
     """Play and learn in turns, until the time or the number of iterations is used up."""
     optimizer = torch.optim.Adam(network.parameters(), args.learning_rate)
-    search = make_search(network, envs.variant, args, noise=1.0)
+    search = make_search(network, envs.variant, args.simulations, 1.0, args.threads)
     window, rng = Window(envs, args.window), np.random.default_rng(args.seed)
-    steps = round(args.passes * args.num_envs * args.num_steps / args.minibatch)
-    iteration, start, progress = 0, time.perf_counter(), 0.0
+    steps = max(1, round(args.passes * args.num_envs * args.num_steps / args.minibatch))
+    iteration, start, progress, line = 0, time.perf_counter(), 0.0, "too few games have ended to learn"
     while progress < 1:
         optimizer.param_groups[0]["lr"] = args.learning_rate * (1 - progress)
         for _ in range(args.num_steps):
             window.play(envs, search, rng)
         if window.num_known >= args.minibatch:
-            learn(network, optimizer, window, max(1, steps), args.minibatch, rng)
+            line = learn(network, optimizer, window, steps, args.minibatch, rng)
         iteration, seconds = iteration + 1, time.perf_counter() - start
         progress = iteration / args.iterations if args.iterations else seconds / (60 * args.minutes)
         if iteration % 10 == 0 or progress >= 1:
             plies = window.count * envs.num_envs
-            print(f"{seconds:.0f} s: {iteration} iterations, {plies} plies, {plies / seconds:.0f} plies/s", flush=True)
+            speed = f"{iteration} iterations, {plies} plies, {plies / seconds:.0f} plies/s"
+            print(f"{seconds:.0f} s: {speed}, {line}", flush=True)
 
 
 def main() -> None:
@@ -181,14 +232,14 @@ def main() -> None:
     torch.manual_seed(args.seed)
     torch.set_num_threads(args.threads)
     variant = load_variant(args.game)
-    args.opponent = args.opponent or DEFAULT_OPPONENTS.get(variant.definition.name, "random")
     envs = GameVectorEnv(args.num_envs, variant)
     envs.reset(seed=args.seed)
     network = Network(variant, args.width)
+    save(network, args)  # so that a file that cannot be written is noticed before training
     report("start", network, variant, args)
     train(network, envs, args)
+    save(network, args)
     report("end", network, variant, args)
-    torch.save({"game": args.game, "width": args.width, "weights": network.state_dict()}, args.save)
     print(f"saved {args.save}")
 
 

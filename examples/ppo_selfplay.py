@@ -7,6 +7,10 @@ The network plays all seats of a batch of games. In a part of the games it plays
 plays the others. The opponent of `--opponent` is only used for evaluation. Seats do not alternate strictly, so
 advantages are computed over each seat's own decisions. The guide docs/guides/self-play.md explains the loop.
 
+The saved network plays in all commands of this library:
+
+    ninetka evaluate python:examples.ppo_selfplay:load_agent,path=selfplay.pt maxn --game ninetka:num_players=3
+
 With `--updates` the result depends only on the settings, the versions of the packages and the processor; with
 `--minutes` also on the speed of the machine.
 """
@@ -35,32 +39,60 @@ Array = np.ndarray[Any, Any]
 DEFAULT_OPPONENTS = {"ninetka": "maxn", "kropki": "greedy", "go": "mcts:simulations=50"}
 WARM_UP_PLIES = 1000
 """Random plies before learning. They spread the games of the batch over all stages of the game."""
+LEAGUE_SIZE = 50
+"""Maximum number of past selves; the oldest are dropped."""
+
+
+def positive(text: str) -> float:
+    """Return a positive number for an option of the command line."""
+    if not 0 < float(text) < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
+    return float(text)
+
+
+def count(text: str) -> int:
+    """Return an integer of at least 1 for an option of the command line."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected an integer of at least 1")
+    return int(text)
 
 
 def parse_arguments() -> argparse.Namespace:
     """Return the settings from the command line."""
-    parser = argparse.ArgumentParser(description="Self-play by PPO in one file.")
-    parser.add_argument("--game", default="ninetka", help="game with its options, such as ninetka:num_players=3")
-    parser.add_argument("--opponent", help="agent of the evaluation; by default maxn, greedy or mcts")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=10.0, help="time limit of playing and learning")
-    parser.add_argument("--updates", type=int, help="number of updates, instead of a time limit")
-    parser.add_argument("--save", type=Path, default=Path("selfplay.pt"), help="file for the network")
-    parser.add_argument("--eval-games", type=int, default=200)
-    parser.add_argument("--threads", type=int, default=2, help="threads of torch")
-    parser.add_argument("--num-envs", type=int, default=256, help="games played in parallel")
-    parser.add_argument("--num-steps", type=int, default=32, help="plies per game and update")
-    parser.add_argument("--past-share", type=float, default=0.25, help="share of the games against a past self")
-    parser.add_argument("--past-every", type=int, default=5, help="updates between two copies for the league")
-    parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--minibatch", type=int, default=512)
-    parser.add_argument("--learning-rate", type=float, default=1.5e-3)
-    parser.add_argument("--gae-lambda", type=float, default=0.95)
-    parser.add_argument("--clip", type=float, default=0.2)
-    parser.add_argument("--entropy", type=float, default=0.01, help="weight of the policy's entropy")
-    parser.add_argument("--width", type=int, default=32, help="channels of the network")
-    parser.add_argument("--blocks", type=int, default=1, help="residual blocks of the network")
-    return parser.parse_args()
+    parser = argparse.ArgumentParser(
+        description="Self-play by PPO in one file.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    add = parser.add_argument
+    add("--game", default="ninetka", help="game with its options, such as ninetka:num_players=3")
+    add("--opponent", help="agent of the evaluation; by default maxn (9tka), greedy (Kropki) or mcts:simulations=50")
+    add("--seed", type=int, default=0, help="seed of weights, games and evaluation")
+    add("--minutes", type=positive, default=10.0, help="time limit of playing and learning")
+    add("--updates", type=count, help="number of updates, instead of a time limit")
+    add("--save", type=Path, default=Path("selfplay.pt"), metavar="FILE", help="file for the network")
+    add("--eval-games", type=count, default=200, help="games of each evaluation")
+    add("--threads", type=count, default=2, help="threads of torch")
+    add("--num-envs", type=count, default=256, help="games played in parallel")
+    add("--num-steps", type=count, default=32, help="plies per game and update")
+    add("--past-share", type=float, default=0.25, help="share of the games against a past self")
+    add("--past-every", type=count, default=5, help="updates between two copies for the league")
+    add("--epochs", type=count, default=2, help="passes over the decisions of an update")
+    add("--minibatch", type=count, default=512, help="decisions per gradient step")
+    add("--learning-rate", type=positive, default=1.5e-3, help="first learning rate; it falls linearly to 0")
+    add("--gae-lambda", type=float, default=0.95, help="lambda of the advantages, 0 to 1")
+    add("--clip", type=positive, default=0.2, help="PPO's limit of the ratio: 1 - clip to 1 + clip")
+    add("--entropy", type=float, default=0.01, help="weight of the policy's entropy")
+    add("--width", type=count, default=32, help="channels of the network")
+    add("--blocks", type=count, default=1, help="residual blocks of the network")
+    args = parser.parse_args()
+    try:
+        name = load_variant(args.game).definition.name
+        args.opponent = args.opponent or DEFAULT_OPPONENTS.get(name, "random")
+        make_agent(args.opponent, args.game)
+    except ValueError as error:
+        parser.error(str(error))
+    if not args.save.parent.is_dir():
+        parser.error(f"argument --save: {args.save.parent} is not a folder")
+    return args
 
 
 class Block(nn.Module):
@@ -128,6 +160,21 @@ class NetworkAgent:
             return self.network(*map(torch.from_numpy, observe(games, self.variant)))[0].argmax(1).numpy()
 
 
+def load_agent(path: str) -> NetworkAgent:
+    """Return an agent with the network in a file that this program saved; it only plays the game it was trained on."""
+    saved = torch.load(path, weights_only=True)
+    variant = load_variant(saved["game"])
+    network = Network(variant, saved["width"], saved["blocks"])
+    network.load_state_dict(saved["weights"])
+    return NetworkAgent(network, variant)
+
+
+def save(network: Network, args: argparse.Namespace) -> None:
+    """Write the network and what `load_agent` needs to `args.save`."""
+    settings = {"game": args.game, "width": args.width, "blocks": args.blocks}
+    torch.save(settings | {"weights": network.state_dict()}, args.save)
+
+
 class Rollout:
     """T plies of N games."""
 
@@ -184,19 +231,23 @@ def play(
         # The environment overwrites its arrays in each step; assigning to slices copies them.
         out.planes[t], out.mask[t], out.seats[t] = envs.observations, envs.action_mask, envs.to_move
         out.learns[t] = ~against_past | (out.seats[t] == learning_seats)
-        for player, chosen in ((network, out.learns[t]), (past, ~out.learns[t])):
-            if chosen.any():
-                actions, log_probs, shares = sample(player, out.planes[t, chosen], out.mask[t, chosen])
-                out.actions[t, chosen], out.log_probs[t, chosen] = actions, log_probs
-                out.values[t, chosen] = as_rewards(shares)[:, 0]  # those of the past self are not used
+        out.actions[t], out.log_probs[t], shares = sample(network, out.planes[t], out.mask[t])
+        out.values[t] = as_rewards(shares)[:, 0]  # also where the past self moves: the targets of all seats need them
+        theirs = ~out.learns[t]
+        if theirs.any():
+            out.actions[t, theirs] = sample(past, out.planes[t, theirs], out.mask[t, theirs])[0]
         envs.step(out.actions[t])
         out.rewards[t], out.terminated[t] = envs.rewards, envs.terminated
     shares = sample(network, envs.observations, envs.action_mask)[2]
     out.last_values[:] = rolled(as_rewards(shares), -envs.to_move.astype(np.int64))
 
 
-def learn(network: Network, optimizer: torch.optim.Optimizer, rollout: Rollout, args: argparse.Namespace) -> None:
-    """Take PPO's gradient steps (Schulman et al., 2017, equation 7) on the network's own decisions of a rollout."""
+def learn(network: Network, optimizer: torch.optim.Optimizer, rollout: Rollout, args: argparse.Namespace) -> str:
+    """Take PPO's gradient steps (Schulman et al., 2017, equation 7) on the network's own decisions of a rollout.
+
+    Returns:
+        A line about the last gradient step; a falling entropy and value loss show that the network learns.
+    """
     advantages, returns = seat_advantages(
         rollout.seats,
         rollout.rewards,
@@ -208,13 +259,13 @@ def learn(network: Network, optimizer: torch.optim.Optimizer, rollout: Rollout, 
     shares = as_shares(rolled(returns, rollout.seats)).astype(np.float32)
     columns = (rollout.planes, rollout.mask, rollout.actions, rollout.log_probs, advantages, shares)
     batch = [torch.from_numpy(column[rollout.learns]) for column in columns]
-    count = len(batch[0])
-    for _ in range(args.epochs):
-        for chosen in torch.randperm(count).tensor_split(max(1, count // args.minibatch)):
+    size, line = len(batch[0]), "no decisions to learn from"
+    for _ in range(args.epochs if size else 0):
+        for chosen in torch.randperm(size).tensor_split(max(1, size // args.minibatch)):
             planes, mask, action, old_log_prob, advantage, share = (column[chosen] for column in batch)
             log_policy, log_shares = network(planes, mask)
             ratio = (log_policy.gather(1, action[:, None])[:, 0] - old_log_prob).exp()
-            advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+            advantage = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
             clipped = ratio.clamp(1 - args.clip, 1 + args.clip)
             policy_loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()
             value_loss = -(share * log_shares).sum(1).mean()
@@ -223,26 +274,30 @@ def learn(network: Network, optimizer: torch.optim.Optimizer, rollout: Rollout, 
             (policy_loss + value_loss - args.entropy * entropy).backward()
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()
+            line = f"entropy {entropy.item():.2f}, value loss {value_loss.item():.3f}"
+    return line
 
 
 def train(network: Network, envs: GameVectorEnv, args: argparse.Namespace) -> None:
     """Play and learn in turns, until the time or the number of updates is used up."""
     optimizer = torch.optim.Adam(network.parameters(), args.learning_rate, eps=1e-5)
     rng, rollout, league = np.random.default_rng(args.seed), Rollout(envs, args.num_steps), [copy.deepcopy(network)]
+    uniform = make_agent("random")
     for _ in range(WARM_UP_PLIES):
-        envs.step(make_agent("random").act(envs.games, rng))
+        envs.step(uniform.act(envs.games, rng))
     update, start, progress = 0, time.perf_counter(), 0.0
     while progress < 1:
         optimizer.param_groups[0]["lr"] = args.learning_rate * (1 - progress)
         play(envs, network, league[rng.integers(len(league))], args.past_share, rng, rollout)
-        learn(network, optimizer, rollout, args)
+        line = learn(network, optimizer, rollout, args)
         update, seconds = update + 1, time.perf_counter() - start
         if update % args.past_every == 0:
-            league.append(copy.deepcopy(network))
+            league = [*league, copy.deepcopy(network)][-LEAGUE_SIZE:]
         progress = update / args.updates if args.updates else seconds / (60 * args.minutes)
         if update % 20 == 0 or progress >= 1:
             plies = update * rollout.seats.size
-            print(f"{seconds:.0f} s: {update} updates, {plies} plies, {plies / seconds:.0f} plies/s", flush=True)
+            speed = f"{update} updates, {plies} plies, {plies / seconds:.0f} plies/s"
+            print(f"{seconds:.0f} s: {speed}, {line}", flush=True)
 
 
 def report(when: str, network: Network, variant: Variant, args: argparse.Namespace) -> None:
@@ -251,7 +306,7 @@ def report(when: str, network: Network, variant: Variant, args: argparse.Namespa
     figures = evaluate(agents, num_games=args.eval_games, game=variant, seed=args.seed).agents[0]
     low, high = figures.interval
     text = f"{when}: {figures.share:.1%} [{low:.1%}, {high:.1%}] against {args.opponent} in {figures.games} games"
-    print(text, flush=True)
+    print(f"{text}; equal strength: {figures.even:.1%}", flush=True)
 
 
 def main() -> None:
@@ -260,15 +315,14 @@ def main() -> None:
     torch.manual_seed(args.seed)
     torch.set_num_threads(args.threads)
     variant = load_variant(args.game)
-    args.opponent = args.opponent or DEFAULT_OPPONENTS.get(variant.definition.name, "random")
     envs = GameVectorEnv(args.num_envs, variant)
     envs.reset(seed=args.seed)
     network = Network(variant, args.width, args.blocks)
+    save(network, args)  # so that a file that cannot be written is noticed before training
     report("start", network, variant, args)
     train(network, envs, args)
+    save(network, args)
     report("end", network, variant, args)
-    settings = {"game": args.game, "width": args.width, "blocks": args.blocks}
-    torch.save(settings | {"weights": network.state_dict()}, args.save)
     print(f"saved {args.save}")
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from ninetka_agents import make_agent
+from ninetka_env.core.registry import load_variant
 
 torch = pytest.importorskip("torch")
 
@@ -34,6 +39,15 @@ def run(program, options, folder):
     return done.stdout, torch.load(folder / "net.pt", weights_only=True)
 
 
+def play_saved(program, game, folder, monkeypatch):
+    """Check that the saved network, loaded as an agent of a spec, plays legal actions."""
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    agent = make_agent(f"python:{program}:load_agent,path={folder / 'net.pt'}")
+    start = load_variant(game).game_class.start(load_variant(game), 0)
+    for action in agent.act(np.repeat(start.records, 2), np.random.default_rng(0)):
+        assert start.legal_mask()[action]
+
+
 def win_rates(output):
     """Return (share, low, high) in percent at the start and at the end."""
     found = re.findall(r"^(start|end): ([\d.]+)% \[([\d.]+)%, ([\d.]+)%\] against ", output, re.M)
@@ -43,21 +57,45 @@ def win_rates(output):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", [*PPO_GAMES, pytest.param("go:size=5", marks=pytest.mark.exhaustive)])
-def test_ppo_plays_learns_and_saves(game, tmp_path):
+def test_ppo_plays_learns_and_saves(game, tmp_path, monkeypatch):
     output, saved = run("ppo_selfplay.py", f"--game {game} --opponent random {TINY_PPO}", tmp_path)
     assert len(win_rates(output)) == 2
     assert "2 updates, 128 plies" in output
     assert saved["game"] == game
     assert all(weights.isfinite().all() for weights in saved["weights"].values())
+    play_saved("ppo_selfplay", game, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["ninetka:num_players=3", pytest.param(SMALL_KROPKI, marks=pytest.mark.exhaustive)])
-def test_alphazero_plays_learns_and_saves(game, tmp_path):
+def test_alphazero_plays_learns_and_saves(game, tmp_path, monkeypatch):
     output, saved = run("alphazero.py", f"--game {game} --opponent random {TINY_ALPHAZERO}", tmp_path)
     assert len(win_rates(output)) == 2
     assert "2 iterations, 640 plies" in output
     assert all(weights.isfinite().all() for weights in saved["weights"].values())
+    play_saved("alphazero", game, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("program", ["ppo_selfplay", "alphazero"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--game chess", "unknown game 'chess'"),
+        ("--game go:size=1", "expected an integer 2..19"),
+        ("--opponent maxm", "unknown agent 'maxm'"),
+        ("--minutes nan", "argument --minutes: nan: expected a number above 0"),
+        ("--minutes -1", "argument --minutes: -1: expected a number above 0"),
+        ("--num-envs 0", "argument --num-envs: 0: expected an integer of at least 1"),
+        ("--save missing/net.pt", "argument --save: missing is not a folder"),
+    ],
+)
+def test_wrong_options_are_refused_before_training(program, options, message, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    monkeypatch.setattr(sys, "argv", [program, *options.split()])
+    with pytest.raises(SystemExit) as caught:
+        importlib.import_module(program).parse_arguments()
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.exhaustive
