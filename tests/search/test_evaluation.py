@@ -296,7 +296,7 @@ def answer(make):
 
 
 ENTRY = r"evaluate: log policy of position \d+ is {} at action \d+ \(.+\), which is legal: expected the logarithm"
-VALUE = r"evaluate: values of position \d+ are \[.*{0}.*\], {0} for relative seat 1: expected chances to win of its \d"
+VALUE = r"evaluate: values of position \d+ are \[.*{0}.*\], {0} for relative seat 1: expected win probabilities of"
 REFUSED = {
     "nan logit": (corrupted("policy", np.nan), ENTRY.format("nan")),
     "inf logit": (corrupted("policy", np.inf), ENTRY.format("inf")),

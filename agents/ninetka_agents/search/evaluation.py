@@ -152,7 +152,7 @@ def _error_message(games: StateArray, logits: Floats, values: Floats, status: in
     given = ", ".join(f"{value:.6g}" for value in values[row, : game.num_players])
     seat = f", {values[row, place]:.6g} for relative seat {place}" if status == BAD_VALUE else ""
     return (
-        f"values of position {row} are [{given}]{seat}: expected chances to win of its {game.num_players} seats, "
+        f"values of position {row} are [{given}]{seat}: expected win probabilities of its {game.num_players} seats, "
         "each from 0 to 1, which sum to 1"
     )
 
