@@ -316,6 +316,14 @@ def test_a_network_is_found_by_each_of_its_names(name, tmp_path, monkeypatch):
     assert find_checkpoint(name) == module.NETWORKS / "ninetka" / "gen-4.safetensors"
 
 
+def test_no_name_is_not_the_newest_network_of_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "a.safetensors").touch()
+    monkeypatch.chdir(tmp_path)
+    assert find_checkpoint(".").name == "a.safetensors"
+    with pytest.raises(ValueError, match="checkpoint '': expected a path or the name of a network"):
+        find_checkpoint("")
+
+
 def test_networks_start_from_earlier_ones():
     known = known_networks()
     configs = [json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["config"] for path in known.values()]

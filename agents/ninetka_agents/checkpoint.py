@@ -189,6 +189,8 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT_GAME) -> Path:
     Raises:
         ValueError: if there is no such checkpoint; the message names the known networks.
     """
+    if str(path) == "":
+        raise ValueError("checkpoint '': expected a path or the name of a network, such as net:go")
     try:
         found_files = sorted(Path(path).glob("*.safetensors"), key=_natural_sort_key)
         target = found_files[-1] if found_files else _with_suffix(path)
