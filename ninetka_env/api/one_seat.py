@@ -120,16 +120,15 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
             TypeError: if `options` is not a dict.
         """
         given = self._reset_options.read(options)
-        variant, seats, states, last_action = self._batch.variant, None, None, None
+        variant, seats, states, last_action = self._batch.variant, None, None, -1
         if "seat" in given:
             seats = np.array([seat_code(given["seat"], variant.num_players)], np.int8)
         if "position" in given:
             game = starting_game(given["position"], variant)
-            states, last_action = game.records, game.last_action
+            states, last_action = game.records, -1 if game.last_action is None else game.last_action
         super().reset(seed=check_seed(seed))
         with self._batch.rollback_on_error():
-            last = -1 if last_action is None else last_action
-            self._batch.restart(np.arange(1), self.np_random, seats, states, last)
+            self._batch.restart(np.arange(1), self.np_random, seats, states, last_action)
         return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[npt.NDArray[np.int8], float, bool, bool, dict[str, Any]]:

@@ -112,8 +112,8 @@ def test_slices_of_a_batch():
 @pytest.mark.parametrize(
     ("name", "variant", "message"),
     [
-        ("go", "ninetka", "states of another game or board size: expected states of ninetka"),
-        ("go", "go:size=7", "another game or board size: expected states of go:size=7"),
+        ("go", "ninetka", "states of another game, Go: expected states of ninetka"),
+        ("go", "go:size=7", "another size of the board or other rules: expected states of go:size=7"),
         ("go", "go:size=5,komi=0.5,planes=alphazero", "another planes: expected states of go:.*planes=alphazero"),
         ("kropki", "kropki:width=4,height=6", "another height: expected states of kropki:width=4,height=6"),
         ("9tka, 3 players", "ninetka", "another num_players: expected states of ninetka"),
