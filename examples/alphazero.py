@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +34,16 @@ Array = np.ndarray[Any, Any]
 DEFAULT_OPPONENTS = {"ninetka": "maxn", "kropki": "greedy", "go": "mcts:simulations=50"}
 
 
-def positive(text: str) -> float:
-    """Return a positive number for an option of the command line."""
-    if not 0 < float(text) < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
-    return float(text)
+def number(low: float, high: float, kind: type = float) -> Callable[[str], float]:
+    """Return a function that converts the text of an option to a number from `low` to `high`."""
 
+    def convert(text: str) -> float:
+        if not low <= (value := kind(text)) <= high:
+            raise argparse.ArgumentTypeError(f"{text}: expected a number from {low:g} to {high:g}")
+        return value
 
-def count(text: str) -> int:
-    """Return an integer of at least 1 for an option of the command line."""
-    if int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected an integer of at least 1")
-    return int(text)
+    convert.__name__ = kind.__name__  # argparse writes it if the text is no number
+    return convert
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -52,10 +51,10 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="AlphaZero in one file.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    add = parser.add_argument
+    add, count, positive = parser.add_argument, number(1, 1e6, int), number(1e-9, 1e6)
     add("--game", default="ninetka", help="game with its options, such as ninetka:num_players=3")
     add("--opponent", help="agent of the evaluation; by default maxn (9tka), greedy (Kropki) or mcts:simulations=50")
-    add("--seed", type=int, default=0, help="seed of weights, games and evaluation")
+    add("--seed", type=number(0, 2**62, int), default=0, help="seed of weights, games and evaluation")
     add("--minutes", type=positive, default=10.0, help="time limit of playing and learning")
     add("--iterations", type=count, help="number of iterations, instead of a time limit")
     add("--save", type=Path, default=Path("alphazero.pt"), metavar="FILE", help="file for the network")
@@ -76,8 +75,8 @@ def parse_arguments() -> argparse.Namespace:
         make_agent(args.opponent, args.game)
     except ValueError as error:
         parser.error(str(error))
-    if not args.save.parent.is_dir():
-        parser.error(f"argument --save: {args.save.parent} is not a folder")
+    if args.save.is_dir() or not args.save.parent.is_dir():
+        parser.error(f"argument --save: {args.save}: expected a file in a folder that exists")
     return args
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import copy
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +44,16 @@ LEAGUE_SIZE = 50
 """Maximum number of past selves; the oldest are dropped."""
 
 
-def positive(text: str) -> float:
-    """Return a positive number for an option of the command line."""
-    if not 0 < float(text) < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
-    return float(text)
+def number(low: float, high: float, kind: type = float) -> Callable[[str], float]:
+    """Return a function that converts the text of an option to a number from `low` to `high`."""
 
+    def convert(text: str) -> float:
+        if not low <= (value := kind(text)) <= high:
+            raise argparse.ArgumentTypeError(f"{text}: expected a number from {low:g} to {high:g}")
+        return value
 
-def count(text: str) -> int:
-    """Return an integer of at least 1 for an option of the command line."""
-    if int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected an integer of at least 1")
-    return int(text)
+    convert.__name__ = kind.__name__  # argparse writes it if the text is no number
+    return convert
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -62,10 +61,10 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Self-play by PPO in one file.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    add = parser.add_argument
+    add, count, positive = parser.add_argument, number(1, 1e6, int), number(1e-9, 1e6)
     add("--game", default="ninetka", help="game with its options, such as ninetka:num_players=3")
     add("--opponent", help="agent of the evaluation; by default maxn (9tka), greedy (Kropki) or mcts:simulations=50")
-    add("--seed", type=int, default=0, help="seed of weights, games and evaluation")
+    add("--seed", type=number(0, 2**62, int), default=0, help="seed of weights, games and evaluation")
     add("--minutes", type=positive, default=10.0, help="time limit of playing and learning")
     add("--updates", type=count, help="number of updates, instead of a time limit")
     add("--save", type=Path, default=Path("selfplay.pt"), metavar="FILE", help="file for the network")
@@ -73,14 +72,14 @@ def parse_arguments() -> argparse.Namespace:
     add("--threads", type=count, default=2, help="threads of torch")
     add("--num-envs", type=count, default=256, help="games played in parallel")
     add("--num-steps", type=count, default=32, help="plies per game and update")
-    add("--past-share", type=float, default=0.25, help="share of the games against a past self")
+    add("--past-share", type=number(0, 1), default=0.25, help="share of the games against a past self")
     add("--past-every", type=count, default=5, help="updates between two copies for the league")
     add("--epochs", type=count, default=2, help="passes over the decisions of an update")
     add("--minibatch", type=count, default=512, help="decisions per gradient step")
     add("--learning-rate", type=positive, default=1.5e-3, help="first learning rate; it falls linearly to 0")
-    add("--gae-lambda", type=float, default=0.95, help="lambda of the advantages, 0 to 1")
+    add("--gae-lambda", type=number(0, 1), default=0.95, help="lambda of the advantages, 0 to 1")
     add("--clip", type=positive, default=0.2, help="PPO's limit of the ratio: 1 - clip to 1 + clip")
-    add("--entropy", type=float, default=0.01, help="weight of the policy's entropy")
+    add("--entropy", type=number(0, 1e6), default=0.01, help="weight of the policy's entropy")
     add("--width", type=count, default=32, help="channels of the network")
     add("--blocks", type=count, default=1, help="residual blocks of the network")
     args = parser.parse_args()
@@ -90,8 +89,8 @@ def parse_arguments() -> argparse.Namespace:
         make_agent(args.opponent, args.game)
     except ValueError as error:
         parser.error(str(error))
-    if not args.save.parent.is_dir():
-        parser.error(f"argument --save: {args.save.parent} is not a folder")
+    if args.save.is_dir() or not args.save.parent.is_dir():
+        parser.error(f"argument --save: {args.save}: expected a file in a folder that exists")
     return args
 
 

@@ -83,10 +83,14 @@ def test_alphazero_plays_learns_and_saves(game, tmp_path, monkeypatch):
         ("--game chess", "unknown game 'chess'"),
         ("--game go:size=1", "expected an integer 2..19"),
         ("--opponent maxm", "unknown agent 'maxm'"),
-        ("--minutes nan", "argument --minutes: nan: expected a number above 0"),
-        ("--minutes -1", "argument --minutes: -1: expected a number above 0"),
-        ("--num-envs 0", "argument --num-envs: 0: expected an integer of at least 1"),
-        ("--save missing/net.pt", "argument --save: missing is not a folder"),
+        ("--minutes nan", "argument --minutes: nan: expected a number from 1e-09 to 1e+06"),
+        ("--minutes -1", "argument --minutes: -1: expected a number from 1e-09"),
+        ("--num-envs 0", "argument --num-envs: 0: expected a number from 1 to 1e+06"),
+        ("--num-envs 1.5", "argument --num-envs: invalid int value: '1.5'"),
+        ("--seed -1", "argument --seed: -1: expected a number from 0"),
+        ("--seed 99999999999999999999", "argument --seed: 99999999999999999999: expected a number from 0"),
+        ("--save missing/net.pt", "argument --save: missing/net.pt: expected a file in a folder that exists"),
+        ("--save .", "argument --save: .: expected a file in a folder that exists"),
     ],
 )
 def test_wrong_options_are_refused_before_training(program, options, message, monkeypatch, capsys):

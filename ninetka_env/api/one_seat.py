@@ -112,7 +112,8 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
         Args:
             seed: seed of the random generator; None continues its stream.
             options: for this game only, `"seat"` is the learner's seat, as in the constructor, and `"position"` is the
-                position to start from: a text that `str(game)` returned, a state or a `Game`.
+                position to start from: a text that `str(game)` returned, a state or a `Game`, of which the position and
+                `last_action` are kept.
 
         Raises:
             ValueError: if an option is wrong, or if the opponents end the game from this position before the learner's
@@ -276,7 +277,7 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
             options: the entry `"reset_mask"`, (N,) bool with at least one True, selects the games to restart. By
                 default, all games are restarted. For these games only, `"seat"` is the learner's seat: one for all, or
                 (N,) integers; and `"position"` is the position to start from: one for all, as in `OneSeatEnv.reset`, or
-                (N,) states, or a sequence of N positions.
+                (N,) states, or a sequence of N positions; only the positions of `Game`s are kept.
 
         Raises:
             ValueError: if a seed or an option is wrong, or if the opponents end a game from its position before the

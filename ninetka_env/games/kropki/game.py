@@ -76,7 +76,7 @@ class Game(game.Game):
             drawing: whether that seat has placed its point and may draw now.
             last: the node of the point placed last, None for none.
             territory: see `ninetka_env.games.kropki.definition.KropkiOptions`.
-            start: how the game started; it only changes the number of plies.
+            start: how the game started: with `"cross"`, its four points must be on the board and do not count as plies.
 
         Raises:
             ValueError: if the position is impossible; see `position.read_board`.
