@@ -358,8 +358,8 @@ def test_a_position_is_not_read_if_no_game_restarts():
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"ko": "positional"}, "another size of the board or other rules"),
-        ({"size": 6}, "another size of the board or other rules"),
+        ({"ko": "situational"}, "another size of the board or other rules"),
+        ({"size": 7}, "another size of the board or other rules"),
         ({"scoring": "territory"}, "another scoring"),
         ({"komi": 1}, "another komi"),
     ],
