@@ -23,7 +23,7 @@ from ninetka_env.api.reset_options import ResetOptions
 from ninetka_env.core.batch import bytes_per_game
 from ninetka_env.core.game import Game
 from ninetka_env.core.options import as_action, check_actions, check_choice, check_count, check_memory, short_repr
-from ninetka_env.core.random_streams import check_seed
+from ninetka_env.core.random_streams import check_seed, is_seed
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import StateArray
 
@@ -382,7 +382,7 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
                 self._generators[index] = seeding.np_random(seeds[index])[0]
 
     def _check_seeds(self, seeds: Any) -> list[int | None]:
-        are_integers = (one is None or _is_seed(one) for one in seeds)
+        are_integers = (one is None or is_seed(one) for one in seeds)
         if len(seeds) != self.num_envs or not all(are_integers):
             raise ValueError(
                 f"seed={short_repr(seeds)}: expected an integer of at least 0, or {self.num_envs} of them, one per game"
@@ -421,10 +421,6 @@ def _parse_autoreset_mode(given: Any) -> AutoresetMode:
     spellings = {spelling: mode for mode in AutoresetMode for spelling in (mode.name, mode.value)}
     asked = given.name if isinstance(given, AutoresetMode) else given
     return list(spellings.values())[check_choice("autoreset_mode", asked, tuple(spellings))]
-
-
-def _is_seed(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 0
 
 
 def _is_many(value: Any) -> bool:

@@ -23,9 +23,14 @@ _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
 
 
+def is_seed(value: Any) -> bool:
+    """Return whether a value is an integer of at least 0, and no bool."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 0
+
+
 def check_seed(seed: Any) -> int | None:
     """Return a seed as an int, or None; raise `ValueError` for other values."""
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
+    if seed is not None and not is_seed(seed):
         raise ValueError(f"seed={short_repr(seed)}: expected an integer of at least 0, or None")
     return None if seed is None else int(seed)
 

@@ -70,7 +70,7 @@ def make_state(variant: Variant, found: Position) -> StateArray:
         raise ValueError(f"ply={found.plies}: the game ends after {most} plies")
     if found.passes > found.plies:
         raise ValueError(f"passes={found.passes}: expected at most as many as plies, {found.plies}")
-    if found.ko_point >= 0 and (found.passes or not _may_be_ko_in(games, found.ko_point)):
+    if found.ko_point >= 0 and (found.passes or not _may_be_ko(games[0], found.ko_point)):
         name = point_name(found.ko_point, len(found.board))
         raise ValueError(f"ko={name}: the last turn cannot have captured a stone there in a ko")
     games["captured"][0] = found.captured
@@ -97,11 +97,6 @@ def _may_be_ko(game: State, point: int) -> bool:
                 return False
             taken = head
     return taken >= 0
-
-
-@jit
-def _may_be_ko_in(games: StateArray, point: int) -> bool:
-    return _may_be_ko(games[0], point)
 
 
 @jit
