@@ -165,7 +165,7 @@ def dry_run_table(compile_key: str) -> None:
         view_of(table_of_record(record))
     if table.game.definition().sgf is not None:
         view_of(table_of_record(*read_sgf(sgf_of(table).encode())))
-    for ply in (0, len(table.actions) - 1):
+    for ply in range(len(table.actions)):
         position = str(table.history.position(ply))
         resign(Table("dry-run", Setup(setup.game, setup.options, position=position), table.seats), LOCAL_USER)
     table.game.describe_illegal(0)

@@ -112,8 +112,12 @@ for seats in adapter_of(game).offer.seats:
 Dispatcher.compile = compile
 warm.dry_run_table(adapter_of(game).compile_key(options))
 Dispatcher.compile = refuse
+# A choice to draw a region or not, and a ko
+opening = {"kropki": "A2 B2 B1 D1 C2 E1 B3", "go": "D6 E6 C5 F5 D4 E4 A1 D5 E5"}.get(game, "")
 for seats in adapter_of(game).offer.seats:
     table = create_table(Create(**message(seats), options=options), "ann")
+    for name in opening.split() * (not options.get("handicap")):
+        table.play("ann", len(table.actions), table.game.action_index(name))
     while table.is_running:
         view_of(table)
         for action in (table.game.legal_mask() == 0).nonzero()[0][:3].tolist():
@@ -124,6 +128,8 @@ for seats in adapter_of(game).offer.seats:
     table = load_table(dump_table(table))
     if game != "ninetka":
         view_of(table_of_record(*read_sgf(sgf_of(table).encode())))
+    for ply in range(len(table.actions)):
+        create_table(Create(**message(seats), position=str(table.history.position(ply))), "ann")
     table = create_table(Create(**message(seats), position=str(table.history.position(20))), "ann")
     table.play("ann", 0, int(table.game.legal_actions()[0]))
     try:

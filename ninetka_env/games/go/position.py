@@ -70,13 +70,19 @@ def make_state(variant: Variant, found: Position) -> StateArray:
         raise ValueError(f"ply={found.plies}: the game ends after {most} plies")
     if found.passes > found.plies:
         raise ValueError(f"passes={found.passes}: expected at most as many as plies, {found.plies}")
-    if found.ko_point >= 0 and (found.passes or not _may_be_ko(games[0], found.ko_point)):
-        name = point_name(found.ko_point, len(found.board))
-        raise ValueError(f"ko={name}: the last turn cannot have captured a stone there in a ko")
     games["captured"][0] = found.captured
     games["plies"][0], games["passes"][0], games["ko_point"][0] = found.plies, found.passes, found.ko_point
+    if not _has_valid_ko(games[0]):
+        name = point_name(found.ko_point, len(found.board))
+        raise ValueError(f"ko={name}: the last turn cannot have captured a stone there in a ko")
     games["handicap"][0], games["resigned"][0] = found.handicap, found.resigned * (found.to_move + 1)
     return games
+
+
+@jit
+def _has_valid_ko(game: State) -> bool:
+    """Return whether there is no ko point, or the last turn may have captured a stone on it in a ko."""
+    return game.ko_point == NO_POINT or (game.passes == 0 and _may_be_ko(game, i64(game.ko_point)))
 
 
 @jit(refcount=False)
@@ -141,7 +147,7 @@ def is_consistent(game: State, scratch: StateArray) -> bool:
     """Return whether chains and empty points follow from the board, and all numbers are possible; see the verb."""
     if not (_has_valid_numbers(game) and _has_valid_history(game) and _has_valid_chains(game, scratch[0])):
         return False
-    return game.ko_point == NO_POINT or (game.passes == 0 and _may_be_ko(game, i64(game.ko_point)))
+    return _has_valid_ko(game)
 
 
 @jit(refcount=False)

@@ -23,7 +23,7 @@ from ninetka_env.games.kropki.geometry import (
     node_name,
 )
 from ninetka_env.games.kropki.regions import draw_region, is_capturable, join_groups, list_drawable
-from ninetka_env.games.kropki.rules import CROSS_POINTS, IMMEDIATE, clear, has_cross, mover, num_nodes
+from ninetka_env.games.kropki.rules import CROSS_POINTS, IMMEDIATE, clear, has_start_points, mover, num_nodes
 
 
 def read_board(
@@ -52,7 +52,7 @@ def read_board(
     points, regions = _check_codes("board", board, height, width), _check_codes("region", region, height, width)
     states = np.zeros(1, variant.dtype)
     _write_state(states, np.array(variant.codes, np.int64), points, regions, int(to_move))
-    if states["start"][0] and not has_cross(states[0]):
+    if not has_start_points(states[0]):
         raise ValueError("start='cross': the four points of the cross are in the middle of every such board")
     node = int(_first_not_enclosed(states))
     if node >= 0:
@@ -153,7 +153,7 @@ def is_consistent(game: State, scratch: StateArray) -> bool:
         points[node], regions[node] = value & POINT_MASK, (value & REGION_MASK) >> 2
         if points[node] == 3 or regions[node] == 3:
             return False
-    if (game.last >= 0 and points[game.last] == 0) or (game.start and not has_cross(game)):
+    if (game.last >= 0 and points[game.last] == 0) or not has_start_points(game):
         return False
     options = np.array([int(game.width), int(game.height), int(game.territory), int(game.start)])
     _write_state(scratch, options, points, regions, mover(game))

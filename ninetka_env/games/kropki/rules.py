@@ -106,8 +106,10 @@ def place_cross(game: State) -> None:
 
 
 @jit
-def has_cross(game: State) -> bool:
-    """Return whether the points of `place_cross` are on the board; points are never removed."""
+def has_start_points(game: State) -> bool:
+    """Return whether the points that the game starts with are on the board; points are never removed."""
+    if not game.start:
+        return True
     width = int(game.width)
     corner, complete = (int(game.height) // 2) * width + width // 2, True
     for seat in range(2):
