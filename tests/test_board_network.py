@@ -13,9 +13,9 @@ pytest.importorskip("torch")
 import torch
 from torch.nn import functional
 
-from ninetka_agents import board_network
+from ninetka_agents import board_network, net_agent
 from ninetka_agents.agent import make_agent
-from ninetka_agents.board_features import symmetries
+from ninetka_agents.board_features import MIN_POSITIONS_PER_THREAD, make_inputs, symmetries
 from ninetka_agents.board_network import NetworkConfig
 from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ninetka_agents.net_agent import network_evaluate
@@ -109,6 +109,16 @@ def test_inputs_are_the_environments_planes_for_any_batch(spec):
         torch.testing.assert_close(one[0], many[-1], atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("spec", [GO, DECLARED])
+def test_inputs_do_not_depend_on_the_number_of_threads(spec):
+    games, shape = games_of(spec), load_variant(spec).sizes.planes
+    records = records_of(games * (4 * MIN_POSITIONS_PER_THREAD // len(games) + 1))
+    globals_ = np.zeros((len(records), 0), np.float32)
+    one, shared = (make_inputs(records, shape, globals_, threads) for threads in (1, 3))
+    for alone, many in zip(one, shared, strict=True):
+        np.testing.assert_array_equal(alone, many)
+
+
 def test_globals_hold_what_the_planes_do_not_show():
     assert {game.to_move for game in games_of(GO)} == {0, 1}
     for spec, komi, counting in ((GO, 2.5, [1, 0, 0]), (RESIGN, 7, [0, 0, 1])):
@@ -117,6 +127,17 @@ def test_globals_hold_what_the_planes_do_not_show():
             np.testing.assert_allclose(numbers[1:], [(komi if game.to_move else -komi) / 5, *counting], rtol=1e-6)
     for spec, declared in ((DECLARED, 1), (IMMEDIATE, 0)):
         assert network_for(spec).encode(games_of(spec)[0].records).globals[0, 1:].tolist() == [declared]
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5, 11])
+def test_many_positions_are_evaluated_in_batches(count, monkeypatch):
+    monkeypatch.setattr(net_agent, "BATCH_SIZE", 4)
+    records = np.repeat(records_of(games_of(DECLARED)), 2)[:count]
+    evaluate = network_evaluate(network_for(DECLARED))
+    parts = [evaluate(records[first : first + 4]) for first in range(0, count, 4)]
+    for found, expected in zip(evaluate(records), zip(*parts, strict=True), strict=False):
+        np.testing.assert_array_equal(found, np.concatenate(expected))
+    assert [len(array) for array in evaluate(records)] == [count, count]
 
 
 def test_boards_of_several_sizes_do_not_share_a_batch():

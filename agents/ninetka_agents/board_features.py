@@ -16,12 +16,18 @@ import numpy.typing as npt
 from ninetka_env.core.batch import as_states
 from ninetka_env.core.jit import jit, readonly_array
 from ninetka_env.core.registry import limits_of
+from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import StateArray, num_actions, write_legal_mask, write_observation, write_scores
 
 Array: TypeAlias = npt.NDArray[Any]
 Int8: TypeAlias = npt.NDArray[np.int8]
 Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int64]
+
+POSITIONS_PER_CLAIM = 32
+"""Number of positions that a thread claims at a time."""
+MIN_POSITIONS_PER_THREAD = 128
+"""Minimum number of positions per thread; with fewer, starting another thread takes longer than it saves."""
 
 
 class Inputs(NamedTuple):
@@ -36,32 +42,39 @@ class Inputs(NamedTuple):
     """(B, A) int8: the legal actions; A is the maximum number of actions for states of this dtype."""
 
 
-def make_inputs(games: StateArray, shape: tuple[int, int, int], extra_globals: Floats) -> Inputs:
+def make_inputs(games: StateArray, shape: tuple[int, int, int], extra_globals: Floats, threads: int = 1) -> Inputs:
     """Return the inputs for (B,) states of one game and one board size.
 
     Args:
         games: the states.
         shape: (C, height, width) of an observation.
         extra_globals: (B, G - 1) float32, the global numbers after the lead.
+        threads: maximum number of threads; the inputs do not depend on it.
     """
     games = as_states(games)
     count, (_, height, width) = len(games), shape
     planes, leads = np.empty((count, *shape), np.int8), np.empty((count, 1), np.float32)
     mask = np.zeros((count, limits_of(games.dtype).actions), np.int8)
-    _write(games, planes.reshape(count, -1), leads[:, 0], mask)
+    threads = min(threads, count // MIN_POSITIONS_PER_THREAD)
+    run_shared(_write, threads, games, planes.reshape(count, -1), leads[:, 0], mask)
     return Inputs(planes, np.hstack([leads / np.float32(np.sqrt(height * width)), extra_globals]), mask)
 
 
 @jit
-def _write(games: StateArray, planes: Int8, leads: Floats, mask: Int8) -> None:
+def _write(control: Control, games: StateArray, planes: Int8, leads: Floats, mask: Int8) -> None:
+    """Claim positions and write their inputs, until none is left."""
     scores = np.empty(2)
-    for index in range(len(games)):
-        game = games[index]
-        viewer = int(game.to_move)
-        write_observation(game, viewer, planes[index])
-        write_legal_mask(game, mask[index, : num_actions(game)])
-        write_scores(game, scores)
-        leads[index] = scores[viewer] - scores[1 - viewer]
+    while True:
+        first, stop = claim(control, 0, len(games), POSITIONS_PER_CLAIM)
+        if first == stop:
+            return
+        for index in range(first, stop):
+            game = games[index]
+            viewer = int(game.to_move)
+            write_observation(game, viewer, planes[index])
+            write_legal_mask(game, mask[index, : num_actions(game)])
+            write_scores(game, scores)
+            leads[index] = scores[viewer] - scores[1 - viewer]
 
 
 # Symmetries

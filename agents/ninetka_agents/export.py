@@ -109,9 +109,10 @@ def _inputs_of(network: Any) -> tuple[dict[str, ArrayInfo], tuple[Any, ...]]:
     if isinstance(network, BoardNetwork):
         options = [np.zeros(len(games), info.dtype) for info in list(network.export_inputs.values())[2:]]
         return network.export_inputs, (*observe(games, variant), *options)
+    if described := getattr(network, "export_inputs", None):
+        return described, tuple(np.zeros([len(games), *info.shape[1:]], info.dtype) for info in described.values())
     examples = network.encode(games)
-    described = getattr(network, "export_inputs", None)
-    return described or {name: _undescribed(array) for name, array in examples._asdict().items()}, examples
+    return {name: _undescribed(array) for name, array in examples._asdict().items()}, examples
 
 
 def _undescribed(array: Any) -> ArrayInfo:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from ninetka_agents.agent import (
     Actions,
@@ -44,9 +47,12 @@ from ninetka_env.core.verbs import StateArray
 Floats = npt.NDArray[np.float32]
 Search: TypeAlias = GumbelSearch | GuidedSearch | GuidedRaveSearch
 BATCH_SIZE = 1024
-"""Positions per forward pass."""
+"""Positions per forward pass on a CPU."""
 MAX_BATCH_TARGETS = 1 << 17
-"""Maximum number of targets (sections, points or nodes) per forward pass, so batches are smaller on large boards."""
+"""Maximum number of targets (sections, points or nodes) per forward pass on a CPU, so batches are smaller on large
+boards."""
+GPU_BATCHES = 8
+"""Factor by which batches on a GPU are larger: starting its computations takes longer than computing small batches."""
 DEFAULT_PROOF_NODES = 200
 """Default maximum number of nodes per proof of the winner after an action, in games that have a prover."""
 
@@ -289,8 +295,8 @@ def policy_logits(network: Any, games: StateArray) -> Floats:
     return _evaluate_batches(network, games)[0]
 
 
-def network_evaluate(network: Any, batch: int = BATCH_SIZE, bf16: bool = False) -> Evaluate:
-    """Return a function that evaluates positions with a network, on the network's device, `batch` at a time.
+def network_evaluate(network: Any, bf16: bool = False) -> Evaluate:
+    """Return a function that evaluates positions with a network, on the network's device, in batches.
 
     With `bf16`, the network multiplies in bfloat16, which rounds to 1 part in 256. This is faster if the device
     supports bfloat16 in hardware.
@@ -298,7 +304,7 @@ def network_evaluate(network: Any, batch: int = BATCH_SIZE, bf16: bool = False) 
 
     def evaluate(games: StateArray) -> tuple[Floats, Floats]:
         with torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
-            return _evaluate_batches(network, games, batch, normalised=True)
+            return _evaluate_batches(network, games, normalised=True)
 
     return evaluate
 
@@ -308,26 +314,39 @@ def fast_evaluate(network: Any) -> Evaluate:
     return network_evaluate(network, bf16=network.bf16 and has_bf16(network.device))
 
 
-def _evaluate_batches(
-    network: Any, games: StateArray, batch: int = BATCH_SIZE, normalised: bool = False
-) -> tuple[Floats, Floats]:
+def _evaluate_batches(network: Any, games: StateArray, normalised: bool = False) -> tuple[Floats, Floats]:
     """Return logits (or log probabilities if `normalised`) and win probabilities per relative seat, in batches.
+
+    A batch is encoded while a GPU still evaluates the batch before it.
 
     Raises:
         ValueError: if the network's outputs for a position are not finite.
     """
     limits = limits_of(games.dtype)
-    batch = min(batch, max(1, MAX_BATCH_TARGETS // max(1, limits.targets)))
     logits = np.empty((len(games), limits.actions), np.float32)
     values = np.empty((len(games), limits.players), np.float32)
+    batches = _start_batches(network, games, _batch_size(network.device, limits.targets), normalised)
     with torch.inference_mode():
-        for first in range(0, len(games), batch):
-            part = slice(first, first + batch)
-            outputs = forward_states(network, games[part])
-            logits[part] = (outputs.logits.log_softmax(-1) if normalised else outputs.logits).cpu().numpy()
-            values[part] = outputs.values.cpu().numpy()
+        for (part, *tensors), _ in pairwise(chain[Any](batches, [None])):  # the next batch has been started
+            logits[part], values[part] = (tensor.cpu().numpy() for tensor in tensors)
     _check_finite(logits, values)
     return logits, values
+
+
+def _start_batches(
+    network: Any, games: StateArray, batch: int, normalised: bool
+) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Yield slices of the games with their logits and values, which a GPU may still be computing."""
+    for first in range(0, len(games), batch):
+        part = slice(first, first + batch)
+        outputs = forward_states(network, games[part])
+        yield part, outputs.logits.log_softmax(-1) if normalised else outputs.logits, outputs.values
+
+
+def _batch_size(device: torch.device, targets: int) -> int:
+    """Return the number of positions with this number of targets that a device evaluates at a time."""
+    factor = GPU_BATCHES if device.type == "cuda" else 1
+    return factor * min(BATCH_SIZE, max(1, MAX_BATCH_TARGETS // max(1, targets)))
 
 
 def _check_finite(logits: Floats, values: Floats) -> None:

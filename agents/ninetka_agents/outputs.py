@@ -30,6 +30,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from ninetka_env.core.threads import default_num_threads
 from ninetka_env.core.verbs import StateArray
 
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -121,10 +122,21 @@ def evaluate_states(network: Any, games: StateArray) -> Evaluation:
         )
 
 
+def encoding_threads() -> int:
+    """Return the number of threads that share the encoding of a batch: as many as torch uses when called from here."""
+    return min(torch.get_num_threads(), default_num_threads())
+
+
 def as_tensors(arrays: tuple[Any, ...], device: torch.device | str = "cpu") -> Any:
-    """Convert the arrays of a NamedTuple to tensors on a device; on the CPU the data is not copied."""
+    """Convert the arrays of a NamedTuple to tensors on a device; on the CPU the data is not copied.
+
+    A copy to a GPU is not awaited, so the caller can encode the next batch during the copy.
+    """
     kind: Any = type(arrays)
-    return kind(*(torch.from_numpy(array).to(device) for array in arrays))
+    tensors = map(torch.from_numpy, arrays)
+    if torch.device(device).type == "cuda":
+        return kind(*(tensor.pin_memory().to(device, non_blocking=True) for tensor in tensors))
+    return kind(*(tensor.to(device) for tensor in tensors))
 
 
 # Layers that the networks of all games use

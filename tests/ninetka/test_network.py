@@ -14,14 +14,18 @@ import torch
 from ninetka.positions import Options, random_positions
 
 from ninetka_agents.net_agent import NetAgent, SearchSettings
-from ninetka_agents.ninetka.features import (
+from ninetka_agents.ninetka.feature_tables import (
     GLOBAL_FEATURES,
     RELATIONS,
     SECTION_FEATURES,
     SLOT_FEATURES,
     Feature,
+)
+from ninetka_agents.ninetka.features import (
+    MIN_POSITIONS_PER_THREAD,
     Features,
     make_features,
+    make_packed_features,
     permute,
 )
 from ninetka_agents.ninetka.network import Network, NetworkConfig, as_inputs
@@ -276,6 +280,31 @@ def test_features_do_not_depend_on_the_batch():
         alone: Features = make_features(records[index : index + 1])
         for one, many in zip(alone, together, strict=True):
             np.testing.assert_array_equal(one[0], many[index])
+
+
+def test_features_do_not_depend_on_the_number_of_threads():
+    games = [game for players in (2, 3, 4) for game in some_games(players)]
+    records = states_of(games * (4 * MIN_POSITIONS_PER_THREAD // len(games) + 1))
+    for one, shared in zip(make_packed_features(records), make_packed_features(records, threads=3), strict=True):
+        np.testing.assert_array_equal(one, shared)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_packed_relations_are_the_same_relations(players):
+    records = states_of(some_games(players))
+    features, packed = make_features(records), make_packed_features(records)
+    for one, other in zip(features[:3] + features[4:], packed[:3] + packed[4:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    bits = np.packbits(features.relations.reshape(len(records), -1), axis=1, bitorder="little")
+    np.testing.assert_array_equal(bits, packed.relations)
+    assert 0 < features.relations.mean() < 0.2
+    with torch.inference_mode():
+        for network in (Network(config).eval() for config in CONFIGS):
+            assert all(map(torch.equal, network(as_inputs(features))[:3], network(as_inputs(packed))[:3]))
+
+
+def test_no_positions_have_no_features():
+    assert [len(array) for array in make_features(states_of(some_games(2))[:0])] == [0] * 5
 
 
 @pytest.mark.parametrize("options", [{"mixing": "glue"}, {"width": 0}, {"width": 30, "mixing": "attention"}])

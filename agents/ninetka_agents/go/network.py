@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from ninetka_agents.board_features import Inputs, make_inputs
 from ninetka_agents.board_network import BoardNetwork, NetworkConfig, observation_inputs
-from ninetka_agents.outputs import ArrayInfo, ArrayPart
+from ninetka_agents.outputs import ArrayInfo, ArrayPart, encoding_threads
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.go.observation import PLANE_COUNTS, STANDARD
 from ninetka_env.games.go.rules import PLANE_SETS, SCORINGS
@@ -59,14 +59,15 @@ class Network(BoardNetwork):
 
         The komi is given from the view of the player to move, so it is negative for Black.
         """
-        games = games.copy()
-        games["planes"] = _STANDARD  # also for games whose observations have other planes
+        if (games["planes"] != _STANDARD).any():  # games whose observations have other planes
+            games = games.copy()
+            games["planes"] = _STANDARD
         points = games.dtype["empty"].shape[0]
         side = math.isqrt(points)
         komi = np.where(games["to_move"] == 0, -0.5, 0.5) * games["komi"] / side
         counting = games["scoring"][:, None] == np.arange(len(SCORINGS))
         more = np.column_stack([komi, counting]).astype(np.float32)
-        inputs = make_inputs(games, (self.num_planes, side, side), more)
+        inputs = make_inputs(games, (self.num_planes, side, side), more, encoding_threads())
         inputs.mask[:, points + 1] = 0
         return inputs
 

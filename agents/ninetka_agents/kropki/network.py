@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ninetka_agents.board_features import Inputs, Int8, Ints, make_inputs
 from ninetka_agents.board_network import BoardNetwork, NetworkConfig, observation_inputs
-from ninetka_agents.outputs import ArrayPart
+from ninetka_agents.outputs import ArrayPart, encoding_threads
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.kropki.observation import NUM_PLANES, PLANES
@@ -42,13 +42,13 @@ class Network(BoardNetwork):
         Raises:
             ValueError: if the boards have different sizes.
         """
-        sizes = np.unique(np.stack([games["width"], games["height"]], 1), axis=0)
-        if len(sizes) > 1:
+        width, height = int(games["width"][0]), int(games["height"][0])
+        if (games["width"] != width).any() or (games["height"] != height).any():
+            sizes = sorted({*zip(games["width"].tolist(), games["height"].tolist(), strict=True)})
             found = ", ".join(f"{width} x {height}" for width, height in sizes[:3])
             raise ValueError(f"a batch of boards of several sizes, {found}: expected one size")
-        width, height = sizes[0].tolist()
         declared = (games["territory"] == DECLARED).astype(np.float32)[:, None]
-        return make_inputs(games, (self.num_planes, height, width), declared)
+        return make_inputs(games, (self.num_planes, height, width), declared, encoding_threads())
 
     def from_export(self, observation: Tensor, action_mask: Tensor, *more: Tensor) -> Inputs:
         """Return the inputs of `forward` for what the environment returns; see `BoardNetwork.from_export`.

@@ -2,9 +2,9 @@
 
 Weights are shared over slots and over sections. A slot exchanges information only in ways that are invariant under the
 symmetries of the board: with the slot at the other end of its line, with related slots (see `RELATIONS` in
-`ninetka_agents.ninetka.features`), and with means and maxima over all slots. So the network is equivariant: a rotated
-or mirrored position gets the rotated or mirrored policy and the same values. It is a graph network whose edges are the
-relations. The inputs are in `ninetka_agents.ninetka.features`, the interface in `ninetka_agents.outputs`.
+`ninetka_agents.ninetka.feature_tables`), and with means and maxima over all slots. So the network is equivariant: a
+rotated or mirrored position gets the rotated or mirrored policy and the same values. It is a graph network whose edges
+are the relations. The inputs are in `ninetka_agents.ninetka.features`, the interface in `ninetka_agents.outputs`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ninetka_agents.ninetka.features import (
+from ninetka_agents.ninetka.feature_tables import (
     CROSSED_SECTIONS,
     GLOBAL_FEATURES,
     LINE_SLOTS,
@@ -31,10 +31,9 @@ from ninetka_agents.ninetka.features import (
     SECTION_FEATURES,
     SLOT_FEATURES,
     Feature,
-    Features,
-    make_features,
     scales,
 )
+from ninetka_agents.ninetka.features import Features, make_packed_features
 from ninetka_agents.outputs import (
     MASKED,
     ArrayInfo,
@@ -42,6 +41,7 @@ from ninetka_agents.outputs import (
     Evaluation,
     Outputs,
     as_tensors,
+    encoding_threads,
     evaluate_states,
     expected_counts,
     mean_and_max,
@@ -77,8 +77,9 @@ class NetworkConfig:
     """Residual blocks."""
     mixing: str = "relations"
     """How a slot gets information from other slots. `"pool"`: from its opposite slot, and from means and maxima over
-    all slots. `"relations"`: like `"pool"`, and from related slots (see `ninetka_agents.ninetka.features.RELATIONS`).
-    `"attention"`: like `"pool"`, and by attention over all slots and sections."""
+    all slots. `"relations"`: like `"pool"`, and from related slots (see `RELATIONS` in
+    `ninetka_agents.ninetka.feature_tables`). `"attention"`: like `"pool"`, and by attention over all slots and
+    sections."""
     heads: int = 4
     """Number of attention heads; used only with `mixing="attention"`."""
 
@@ -95,7 +96,7 @@ class NetworkConfig:
 
 
 class Inputs(NamedTuple):
-    """`ninetka_agents.ninetka.features.Features` as tensors on one device, int8."""
+    """`ninetka_agents.ninetka.features.Features` as tensors on one device; the relations may be packed."""
 
     slots: Tensor
     sections: Tensor
@@ -224,7 +225,7 @@ class Network(nn.Module):
 
     def encode(self, games: StateArray) -> Features:
         """Return the input features of (B,) states, as seen by the seats to move."""
-        return make_features(games)
+        return make_packed_features(games, threads=encoding_threads())
 
     def evaluate(self, games: StateArray) -> Evaluation:
         """Evaluate (B,) states from the point of view of the seats to move."""
@@ -244,9 +245,7 @@ class Network(nn.Module):
         slots = functional.relu(self._embed(self.slot_in, inputs.slots, self.slot_scale))
         sections = functional.relu(self._embed(self.section_in, inputs.sections, self.section_scale))
         global_embedding = functional.relu(self._embed(self.global_in, inputs.globals, self.global_scale))
-        relations = inputs.relations
-        if self.config.mixing == "relations":
-            relations = relations.flatten(1, 2).to(slots.dtype)
+        relations = self._relation_matrices(inputs.relations, slots.dtype)
         for block in self.blocks:
             slots, sections = block(slots, sections, global_embedding, relations, self.table_opposite)
         slots = functional.relu(slots)
@@ -263,6 +262,15 @@ class Network(nn.Module):
             torch.cat([value_logits.masked_fill(self._absent(inputs.globals), MASKED), drawn], -1),
             owner_logits,
         )
+
+    def _relation_matrices(self, relations: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return (B, 36 * 5, 36), 0 or 1, of relations in either form; unchanged if the network does not use them."""
+        if self.config.mixing != "relations":
+            return relations
+        if relations.dtype == torch.uint8:
+            bits = functional.embedding(relations.int(), self.table_bits.to(dtype))
+            return bits.view(-1, NUM_SLOTS * NUM_RELATIONS, NUM_SLOTS)
+        return relations.flatten(1, 2).to(dtype)
 
     def _embed(self, layer: nn.Linear, features: Tensor, scale: Tensor) -> Tensor:
         weight = layer.weight / scale
@@ -298,6 +306,7 @@ class Network(nn.Module):
             "section_scale": scales(SECTION_FEATURES),
             "global_scale": scales(GLOBAL_FEATURES),
             "table_opposite": OPPOSITE_SLOT,
+            "table_bits": np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"),
             "table_spread": _spread_table(),
             "table_neutral_slots": _neutral_slots(),
             "table_neutral_section": SECTION[NEUTRAL_SQUARE].astype(np.int64),
@@ -311,6 +320,7 @@ class Network(nn.Module):
     section_scale: Tensor
     global_scale: Tensor
     table_opposite: Tensor
+    table_bits: Tensor
     table_spread: Tensor
     table_neutral_slots: Tensor
     table_neutral_section: Tensor

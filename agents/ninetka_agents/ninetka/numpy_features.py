@@ -2,7 +2,7 @@
 
 Start reading at `network_inputs`. This file imports only numpy, so a program that runs an exported network without this
 package can use a copy of it. `ninetka_agents.ninetka.features` computes the same arrays from states, in compiled code;
-its tables `SLOT_FEATURES`, `SECTION_FEATURES`, `GLOBAL_FEATURES` and `RELATIONS` say what the numbers mean.
+`ninetka_agents.ninetka.feature_tables` says what the numbers mean.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ def _global_features(position: _Position, slides: _Slides, restart: bool) -> Arr
 
 
 def _relations(slides: _Slides) -> Array:
-    """Return (N, 36, 5, 36) relations in the order of `features.RELATIONS`."""
+    """Return (N, 36, 5, 36) relations in the order of `feature_tables.RELATIONS`."""
     blocks, shortens, lands_in = slides.blocks, slides.shortens, slides.lands_in
     same_section = (_product(lands_in, lands_in.swapaxes(1, 2)) > 0) & ~np.eye(36, dtype=np.bool_)
     return np.stack([blocks, shortens, blocks.swapaxes(1, 2), shortens.swapaxes(1, 2), same_section], 2)
