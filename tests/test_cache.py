@@ -21,7 +21,7 @@ from requirements import needs_posix
 
 import ninetka_env
 from ninetka_env.core import cache, sources
-from ninetka_env.core.batch import first_illegal
+from ninetka_env.core.batch import first_unplayable
 
 pytestmark = [pytest.mark.slow, needs_posix]
 
@@ -367,12 +367,15 @@ def test_loops_of_links_end(tmp_path: Path) -> None:
 
 def test_the_key_is_quick() -> None:
     tops = [HERE / "ninetka_env", HERE / "agents/ninetka_agents", HERE / "train/ninetka_train"]
-    sources._read.cache_clear()
-    sources.dependencies.cache_clear()
-    begin = time.process_time()
-    for top in filter(Path.is_dir, tops):
-        sources.dependencies(top)
-    assert time.process_time() - begin < 0.1  # usually a fifth of that
+    taken = []
+    for _ in range(5):  # other processes may slow down some attempts
+        sources._read.cache_clear()
+        sources.dependencies.cache_clear()
+        begin = time.process_time()
+        for top in filter(Path.is_dir, tops):
+            sources.dependencies(top)
+        taken.append(time.process_time() - begin)
+    assert min(taken) < 0.1  # usually a fifth of that
 
 
 # Damage to files
@@ -781,5 +784,5 @@ def test_unused_folders_of_earlier_versions_are_dropped(top: Path, tmp_path: Pat
 
 def test_the_setting_of_numba_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numba.config, "CACHE_LOCATOR_CLASSES", "InTreeCacheLocator")
-    assert cache._Cache(first_illegal.py_func, has_wrapper=True).cache_path == first_illegal.stats.cache_path
+    assert cache._Cache(first_unplayable.py_func, has_wrapper=True).cache_path == first_unplayable.stats.cache_path
     assert numba.config.CACHE_LOCATOR_CLASSES == "InTreeCacheLocator"
