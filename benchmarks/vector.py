@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from benchmarks.measure import Row, is_installed, rates, write_rows, write_rows_on_one_core
-from ninetka_agents.agent import RandomAgent
 from ninetka_env import ninetka_v0
 from ninetka_env.api.vector import GameVectorEnv
 
@@ -21,12 +18,11 @@ BATCHES = (1, 64, 256, 512, 1024, 8192)
 def random_play(envs: GameVectorEnv) -> Callable[[], int]:
     """Return a function that plays random actions in a batch of any game and returns their number."""
     envs.reset(seed=0)
-    agent, rng = RandomAgent(), np.random.default_rng(0)
     steps = max(1, 4096 // envs.num_envs)
 
     def run() -> int:
         for _ in range(steps):
-            envs.step(agent.act(envs.games, rng))
+            envs.step(envs.sample_legal())
         return steps * envs.num_envs
 
     return run

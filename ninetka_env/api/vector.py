@@ -25,7 +25,6 @@ from ninetka_env.core.batch import (
     GameOutcomes,
     Indices,
     bytes_per_game,
-    first_illegal,
     make_outcomes,
     option_codes,
     restart_games,
@@ -34,11 +33,12 @@ from ninetka_env.core.batch import (
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_actions, check_choice, check_count, check_memory
 from ninetka_env.core.outcome import REWARDS, UNFINISHED
-from ninetka_env.core.random_streams import Streams, make_streams
+from ninetka_env.core.random_streams import Streams, action_streams, make_streams
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.threads import (
     DONE_COUNTER,
     PAUSES_BEFORE_SLEEP,
+    TASK,
     Control,
     ThreadTeam,
     atomic_add,
@@ -48,15 +48,19 @@ from ninetka_env.core.threads import (
     default_num_threads,
     has_unclaimed,
     make_control,
+    num_shares,
     open_shares,
     pause,
+    result_place,
 )
 from ninetka_env.core.verbs import (
     OptionCodes,
     State,
     StateArray,
+    is_legal,
     is_over,
     play,
+    random_action,
     stage,
     start,
     write_fast_planes,
@@ -71,19 +75,21 @@ CHUNK_SIZE = 64
 """Number of games that a thread claims at a time."""
 MIN_GAMES_PER_THREAD = 512
 """Minimum number of games per thread; with fewer games per thread, an additional thread does not make a step faster."""
+CHECK, PLAY, SAMPLE = range(3)
+"""The tasks of the threads: check the actions, play them, draw actions."""
 
 
 class StepArguments(NamedTuple):
     """Arguments of the compiled step."""
 
     actions: Actions
-    """(N,) int64, one action per game."""
+    """(N,) int64, one action per game: the actions to play, or those that were drawn."""
     reward: int
     """An index into `outcome.REWARDS`."""
     options: OptionCodes
     """(N, k) int64, the encoded options of each game."""
     streams: Streams
-    """(N,) uint64, one per game."""
+    """(2 * N,) uint64: one per game for random starts, then one per game for random actions."""
     endings: GameOutcomes
     terminated: npt.NDArray[np.bool_]
     """(N,) bool, whether the last step ended the game."""
@@ -197,7 +203,7 @@ class GameVectorEnv:
         self._team: ThreadTeam | None = None
         self._close_team: weakref.finalize[..., Any] | None = None
         self._drawn_stage = np.full(self.num_envs, -1, np.int8)
-        self._streams = make_streams(None, self.num_envs)
+        self._streams = self._make_streams(None)
         self._reset_options = ResetOptions("position", "reset_mask")
         self.reset()
         if buffer_check.is_enabled() and not self._copy:
@@ -212,8 +218,8 @@ class GameVectorEnv:
         """Restart games, by default all, and return `observations`.
 
         Args:
-            seed: the random stream of game i, which is used for random starts, gets the seed `seed + i`; None continues
-                the streams.
+            seed: the random streams of game i get the seed `seed + i`; None continues the streams. One is used for
+                random starts, the other by `sample_legal`.
             options: a dict with these entries; others are ignored, with one warning:
 
                 - `"position"`: the position in which the games start, or a sequence or state array with one for each of
@@ -230,11 +236,11 @@ class GameVectorEnv:
         mask, position = given.get("reset_mask"), given.get("position")
         where = np.ones(self.num_envs, np.bool_) if mask is None else check_reset_mask(mask, self.num_envs)
         states = None if position is None else starting_states(position, self.variant, where)
-        streams = self._streams if seed is None else make_streams(seed, self.num_envs)
+        streams = self._streams if seed is None else self._make_streams(seed)
         if self._check is not None:
             self._check.check()
         buffers, indices = self._buffers, np.flatnonzero(where)
-        self._streams[where] = streams[where]
+        self._streams[np.tile(where, 2)] = streams[np.tile(where, 2)]
         if mask is None:
             buffers.rewards[:], buffers.terminated[:], buffers.final_scores[:] = 0, False, 0
             buffers.final_winner[:] = UNFINISHED
@@ -263,13 +269,19 @@ class GameVectorEnv:
         self._actions[:] = check_actions(actions, self.num_envs)
         if self._check is not None:
             self._check.check()
-        if self._num_helpers:
-            self._wake_helpers()
-        if (illegal := _step(self._control, *self._step_arguments)) >= 0:
+        if (illegal := self._run_task(CHECK)) >= 0:
             game = self.variant.game_class(self._buffers.games[illegal : illegal + 1])
             raise ValueError(f"game {illegal}: {game.describe_illegal(int(self._actions[illegal]))}")
         self._finish_call()
         return self.observations, self.rewards, self.terminated
+
+    def sample_legal(self) -> Actions:
+        """Return a random legal action for each game, (N,) int64, uniformly drawn from a random stream of the game.
+
+        The array is new. The actions depend only on the seed of `reset` and on the games, not on the number of threads.
+        """
+        self._run_task(SAMPLE)
+        return self._actions.copy()
 
     def close(self) -> None:
         """End the helper threads; a later step starts new ones."""
@@ -288,6 +300,17 @@ class GameVectorEnv:
         """Bind the public attributes to the buffers or, with `copy=True`, to copies of them."""
         for name, array in self._buffers._asdict().items():
             setattr(self, name, array.copy() if self._copy else array)
+
+    def _make_streams(self, seed: int | None) -> Streams:
+        """Return the streams of `StepArguments` for a seed; without a seed, fresh ones."""
+        starts = make_streams(seed, self.num_envs)
+        return np.concatenate([starts, action_streams(starts)])
+
+    def _run_task(self, task: int) -> int:
+        """Do a task together with the helper threads; see `_run`."""
+        if self._num_helpers:
+            self._wake_helpers()
+        return int(_run(self._control, task, *self._step_arguments))
 
     def _wake_helpers(self) -> None:
         if self._team is None or self._team.pid != os.getpid():  # a fork does not have its parent's threads
@@ -319,47 +342,71 @@ def _write_outputs_of(indices: Indices, work: StepArguments) -> None:
 
 
 @jit(refcount=False)
-def _step(control: Control, *fields: Any) -> int:
-    """Play the actions in all games, together with the helper threads, and return -1.
+def _run(control: Control, task: int, *fields: Any) -> int:
+    """Do a task for all games, together with the helper threads, and return -1; `CHECK` is followed by `PLAY`.
 
     If an action is illegal, return the index of the first such game and change nothing. The fields of `StepArguments`
     are separate arguments, because numba takes 2 microseconds longer to find the type of a named tuple.
     """
     work = StepArguments(*fields)
-    illegal = first_illegal(work.games, work.actions)
-    if illegal >= 0:
-        return illegal
-    open_shares(control, len(work.actions))
-    _step_claimed(control, 0, work)
-    while atomic_load(control, DONE_COUNTER) < len(work.actions):
-        pause()
-    return -1
+    count, shares = len(work.games), num_shares(control)
+    while True:
+        for share in range(shares):
+            control[result_place(share)] = count
+        open_shares(control, count, task)
+        _work_on_claimed(control, 0, count if shares == 1 else CHUNK_SIZE, work)
+        while atomic_load(control, DONE_COUNTER) < count:
+            pause()
+        if task != CHECK:
+            return -1
+        illegal = count
+        for share in range(shares):
+            illegal = min(illegal, control[result_place(share)])
+        if illegal < count:
+            return illegal
+        task = PLAY
 
 
 @jit(refcount=False)
 def _run_helper(control: Control, share: int, work: StepArguments) -> None:
-    """Help with every step that starts; return after `PAUSES_BEFORE_SLEEP` pauses without a step."""
+    """Help with every task that starts; return after `PAUSES_BEFORE_SLEEP` pauses without a task."""
     idle = 0
     while idle < PAUSES_BEFORE_SLEEP:
         idle += 1
         pause()
-        if has_unclaimed(control, share, len(work.actions)):
-            _step_claimed(control, share, work)
+        if has_unclaimed(control, share, len(work.games)):
+            _work_on_claimed(control, share, CHUNK_SIZE, work)
             idle = 0
 
 
-@jit(refcount=False)
-def _step_claimed(control: Control, share: int, work: StepArguments) -> None:
+@jit(inline=True, refcount=False)
+def _work_on_claimed(control: Control, share: int, chunk: int, work: StepArguments) -> None:
+    """Claim `chunk` games at a time and do the current task for them, until none is left; then count them as done.
+
+    The result of `CHECK` is the first game whose action is illegal. Inlined, because otherwise numba would compile all
+    that this function calls once more.
+    """
+    done = 0
     while True:
-        first, stop = claim(control, share, len(work.actions), CHUNK_SIZE)
+        first, stop = claim(control, share, len(work.games), chunk)
         if first == stop:
-            return
-        _step_games(first, stop, work)
-        atomic_add(control, DONE_COUNTER, stop - first)
+            break
+        task = atomic_load(control, TASK)
+        if task == PLAY:
+            _play_games(first, stop, work)
+        elif task == CHECK:
+            for index in range(first, stop):
+                if not is_legal(work.games[index], work.actions[index]):
+                    control[result_place(share)] = min(control[result_place(share)], index)
+        else:
+            for index in range(first, stop):
+                work.actions[index] = random_action(work.games[index], work.streams, len(work.games) + index)
+        done += stop - first
+    atomic_add(control, DONE_COUNTER, done)
 
 
-@jit(refcount=False)
-def _step_games(first: int, stop: int, work: StepArguments) -> None:
+@jit(inline=True, refcount=False)
+def _play_games(first: int, stop: int, work: StepArguments) -> None:
     for index in range(first, stop):
         game = work.games[index]
         play(game, work.actions[index])

@@ -110,15 +110,6 @@ def restart_games(games: StateArray, indices: Indices, options: OptionCodes, str
 
 
 @jit
-def first_illegal(games: StateArray, actions: Indices) -> int:
-    """Return the index of the first game whose action is illegal, -1 if all are legal."""
-    for index in range(len(games)):
-        if not is_legal(games[index], actions[index]):
-            return index
-    return -1
-
-
-@jit
 def play_all(games: StateArray, indices: Indices, actions: Indices, finished: npt.NDArray[np.bool_]) -> int:
     """Play `actions[k]` in game `indices[k]` for each k, and write to `finished[k]` whether that game has ended.
 

@@ -21,6 +21,8 @@ Streams = npt.NDArray[np.uint64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
+_ACTIONS = np.uint64(0xA0761D6478BD642F)
+"""Any constant: two states that differ are positions of the same sequence of 2**64 words, most likely far apart."""
 
 
 def is_seed(value: Any) -> bool:
@@ -45,6 +47,11 @@ def make_streams(seed: int | None, count: int = 1) -> Streams:
         return np.asarray(np.random.SeedSequence().generate_state(count, np.uint64), np.uint64)
     words = [np.random.SeedSequence(seed + i).generate_state(1, np.uint64)[0] for i in range(count)]
     return np.array(words, np.uint64)
+
+
+def action_streams(streams: Streams) -> Streams:
+    """Return a second random stream for each game, (N,) uint64, from which its actions can be drawn."""
+    return streams ^ _ACTIONS
 
 
 @jit

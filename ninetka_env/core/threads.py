@@ -32,15 +32,17 @@ from numba.np.arrayobj import make_array
 from ninetka_env.core.jit import jit
 
 Control = npt.NDArray[np.int64]
-"""((shares + 1) * COUNTER_STRIDE,) int64: counters in separate cache lines. The first is the number of items done; then
-each share has the index of the next item to claim. The items are divided into shares of equal size. A thread claims
-from its own share first, because its processor's cache still holds these items from the previous step, and then from
-the other shares."""
+"""((shares + 1) * COUNTER_STRIDE,) int64: counters in separate cache lines. The first is the number of items done, with
+the number of the task in the same cache line; then each share has the index of the next item to claim, and a number
+that its thread may use. The items are divided into shares of equal size. A thread claims from its own share first,
+because its processor's cache still holds these items from the previous step, and then from the other shares."""
 
 COUNTER_STRIDE = 16
 """Distance between two counters, in int64 elements. It is 128 bytes: a cache line of Apple's processors, or the pair of
 cache lines that x86 processors fetch together."""
 DONE_COUNTER = 0
+TASK = 1
+"""Index of the number of the task: what the threads of a team do with the items. Each team numbers its own tasks."""
 PAUSES_BEFORE_SLEEP = 10_000
 """Number of times that an idle helper pauses, for about ten nanoseconds each, before it sleeps."""
 
@@ -155,6 +157,18 @@ def _put(control: Any, counter: Any, value: Any) -> Any:
 
 
 @jit
+def num_shares(control: Control) -> int:
+    """Return the number of shares."""
+    return len(control) // COUNTER_STRIDE - 1
+
+
+@jit
+def result_place(share: int) -> int:
+    """Return the index in `Control` of the number that the thread of a share may use."""
+    return (share + 1) * COUNTER_STRIDE + 1
+
+
+@jit
 def share_start(share: int, shares: int, count: int) -> int:
     """Return the index of the first item of a share, if `count` items are divided into `shares` shares.
 
@@ -164,10 +178,14 @@ def share_start(share: int, shares: int, count: int) -> int:
 
 
 @jit
-def open_shares(control: Control, count: int) -> None:
-    """Make `count` items claimable; no thread may still work on earlier items."""
-    shares = len(control) // COUNTER_STRIDE - 1
+def open_shares(control: Control, count: int, task: int) -> None:
+    """Make `count` items claimable for a task; no thread may still work on earlier items.
+
+    A thread must read the number of the task after it has claimed an item: before, it can still be an earlier task.
+    """
+    shares = num_shares(control)
     atomic_store(control, DONE_COUNTER, 0)
+    atomic_store(control, TASK, task)
     for share in range(shares):
         atomic_store(control, (share + 1) * COUNTER_STRIDE, share_start(share, shares, count))
 
@@ -175,16 +193,14 @@ def open_shares(control: Control, count: int) -> None:
 @jit
 def close_shares(control: Control, count: int) -> None:
     """Mark all `count` items as claimed."""
-    for share in range(1, len(control) // COUNTER_STRIDE):
-        atomic_store(control, share * COUNTER_STRIDE, count)
+    for share in range(num_shares(control)):
+        atomic_store(control, (share + 1) * COUNTER_STRIDE, count)
 
 
 @jit
 def has_unclaimed(control: Control, share: int, count: int) -> bool:
     """Return whether a share of the `count` items has an item that can be claimed."""
-    return atomic_load(control, (share + 1) * COUNTER_STRIDE) < share_start(
-        share + 1, len(control) // COUNTER_STRIDE - 1, count
-    )
+    return atomic_load(control, (share + 1) * COUNTER_STRIDE) < share_start(share + 1, num_shares(control), count)
 
 
 @jit
@@ -194,7 +210,7 @@ def claim(control: Control, own: int, count: int, chunk: int) -> tuple[int, int]
     Returns:
         (first, stop), the range of the claimed items; `first == stop` if no item remains.
     """
-    shares = len(control) // COUNTER_STRIDE - 1
+    shares = num_shares(control)
     for offset in range(shares):
         share = (own + offset) % shares
         stop = share_start(share + 1, shares, count)
@@ -298,8 +314,10 @@ class ThreadTeam:
     def __init__(self, helpers: int, watch: Callable[..., Any], control: Control, *arguments: Any) -> None:
         """Start a thread for each share from 1 to `helpers`; it calls `watch(control, share, *arguments)` repeatedly.
 
-        The thread sleeps after each call until `wake`.
+        The thread sleeps after each call until `wake`. `watch` is compiled here, by a call, because a process that ends
+        while a helper thread compiles would crash.
         """
+        watch(control, 0, *arguments)
         self.pid = os.getpid()
         self._closed = False
         self._semaphores = [threading.Semaphore(0) for _ in range(helpers)]

@@ -25,7 +25,15 @@ from ninetka_env.api.aec import observation_space
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import load_variant
-from ninetka_env.core.threads import claim, default_num_threads, make_control, open_shares, run_shared, share_start
+from ninetka_env.core.threads import (
+    ThreadTeam,
+    claim,
+    default_num_threads,
+    make_control,
+    open_shares,
+    run_shared,
+    share_start,
+)
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.observation import SHAPE
@@ -186,6 +194,66 @@ def test_a_reset_forgets_old_results():
     assert contents(envs) == fresh
 
 
+# Random actions
+
+
+@pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
+def test_random_actions_are_legal_and_follow_from_the_seed(options):
+    one, two = (make_started(5, seed=3, **options._asdict()) for _ in range(2))
+    for _ in range(150):
+        actions = one.sample_legal()
+        assert (actions.shape, actions.dtype) == ((5,), np.int64)
+        assert (one.action_mask[np.arange(5), actions] == 1).all()
+        np.testing.assert_array_equal(actions, two.sample_legal())
+        one.step(actions)
+        two.step(actions)
+    alone = ninetka_v0.vector_env(1, **options._asdict())
+    for index in range(5):
+        alone.reset(seed=3 + index)
+        one.reset(seed=3)
+        for _ in range(5):
+            assert alone.sample_legal()[0] == one.sample_legal()[index]
+
+
+def test_random_actions_do_not_change_the_games():
+    envs, twin = (make_started(4, neutral_placement="random") for _ in range(2))
+    for step in range(200):
+        if step % 3 == 0:
+            envs.sample_legal()
+        play(envs, np.random.default_rng(step), 1)
+        play(twin, np.random.default_rng(step), 1)
+    assert contents(envs) == contents(twin)
+
+
+def test_random_actions_are_uniform():
+    envs = make_started(1)
+    counts = np.zeros(122, np.int64)
+    for _ in range(4900):
+        counts[envs.sample_legal()] += 1
+    legal = envs.action_mask[0] == 1
+    assert counts[~legal].sum() == 0
+    assert ((counts[legal] - 100) ** 2 / 100).sum() < 100  # chi-square with 48 degrees of freedom
+
+
+def test_a_partial_reset_seeds_only_the_random_actions_of_its_games():
+    envs, twin = make_started(3, seed=0), make_started(3, seed=0)
+    before = twin.sample_legal()
+    envs.sample_legal()
+    envs.reset(seed=0, options={"reset_mask": np.array([True, False, True])})
+    twin_second = twin.sample_legal()
+    found = envs.sample_legal()
+    assert found.tolist() == [before[0], twin_second[1], before[2]]
+
+
+def test_random_actions_are_new_arrays():
+    envs = make_started(3)
+    first = envs.sample_legal()
+    kept = first.copy()
+    envs.step(first)
+    envs.sample_legal()
+    np.testing.assert_array_equal(first, kept)
+
+
 # Wrong actions and options
 
 
@@ -257,12 +325,39 @@ def test_a_wrong_option_is_named_with_the_allowed_values(option, message):
 
 
 @compiled
+@pytest.mark.parametrize("wrong", [[0], [MANY - 1], [MANY - 1, 5, 700], [64, 63]])
+def test_threads_name_the_first_illegal_action_and_change_nothing(wrong):
+    envs = make_started(MANY, num_threads=2)
+    play(envs, np.random.default_rng(0), 3)
+    for _ in range(20):
+        before, actions = contents(envs), envs.sample_legal()
+        actions[wrong] = PASS
+        with pytest.raises(ValueError, match=rf"^game {min(wrong)}: action {PASS}\b"):
+            envs.step(actions)
+        assert contents(envs) == before
+        envs.step(envs.sample_legal())
+
+
+def test_helpers_are_compiled_before_their_threads_start():
+    """A process that ends while a thread compiles would crash."""
+    callers = []
+    team = ThreadTeam(1, lambda control, share: callers.append((threading.current_thread(), share)), make_control(2))
+    deadline = time.perf_counter() + 10
+    while len(callers) < 2 and time.perf_counter() < deadline:
+        time.sleep(0.01)
+    team.close()
+    assert callers[0] == (threading.current_thread(), 0)
+    assert callers[1][0] is not threading.current_thread()
+
+
+@compiled
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 def test_threads_do_not_change_the_games(num_players):
     options = {"neutral_placement": "random", "auto_pass": num_players != 3, "reward": "score"}
     one, two = (make_started(MANY, num_players, num_threads=threads, **options) for threads in (1, 2))
     rng = np.random.default_rng(num_players)
     for step in range(150):
+        np.testing.assert_array_equal(one.sample_legal(), two.sample_legal())
         actions = random_actions(one, rng)
         one.step(actions)
         two.step(actions)
@@ -381,7 +476,8 @@ def test_the_step_is_compiled_once():
             one.step(list(random_actions(one, rng)))
             one.step(random_actions(one, rng).astype(np.int8))
             one.reset()
-    for kernel in (vector._step, vector._write_outputs_of):
+            one.step(one.sample_legal())
+    for kernel in (vector._run, vector._write_outputs_of):
         assert times_compiled(kernel) == 1
     assert times_compiled(vector._run_helper) <= 1
 
@@ -425,7 +521,7 @@ def test_every_item_is_claimed_exactly_once(threads):
         for count, chunk in itertools.product((1, 2, 7, 64, 1000, 100_003), (1, 3, 64)):
             for _ in range(8):
                 counts, control = np.zeros(count, np.int64), make_control(threads)
-                open_shares(control, count)
+                open_shares(control, count, 0)
                 list(pool.map(lambda own: count_claims(control, own, counts, chunk), range(threads)))  # noqa: B023
                 assert (counts == 1).all()
 
@@ -434,7 +530,7 @@ def test_every_item_is_claimed_exactly_once(threads):
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_one_thread_can_do_the_work_of_all(threads):
     counts, control = np.zeros(1000, np.int64), make_control(threads)
-    open_shares(control, 1000)
+    open_shares(control, 1000, 0)
     count_claims(control, threads - 1, counts, 7)
     assert (counts == 1).all()
     assert claim(control, 0, 1000, 7) == (0, 0)
