@@ -1,4 +1,4 @@
-"""Benchmark the networks of Go and Kropki: evaluation of one position and of batches, and the gradients of a step.
+"""Benchmark the encoding of all games, and the networks of Go and Kropki: evaluation and the gradients of a step.
 
 The network of 9tka is measured by `benchmarks.train`.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.measure import Row, write_rows
+from benchmarks.measure import Row, rates, write_rows
 from benchmarks.vector import random_play
 from ninetka_agents.outputs import as_tensors, forward_states
 from ninetka_agents.plugins import network_of
@@ -28,13 +28,15 @@ TARGETS: dict[str, dict[int, float | None]] = {
 }
 """Maps a game to the batch sizes to measure, and a batch size to its target in milliseconds per position."""
 MINIBATCH = 512
+ENCODED = 4096
 
 
-def positions(spec: str, count: int) -> StateArray:
-    """Return `count` positions of different random games."""
+def positions(spec: str, count: int, calls: int = 1) -> StateArray:
+    """Return `count` positions of different games after `calls` calls of `random_play`."""
     envs = GameVectorEnv(count, load_variant(spec))
-    envs.reset(seed=0)
-    random_play(envs)()
+    play = random_play(envs)
+    for _ in range(calls):
+        play()
     return envs.games.copy()
 
 
@@ -47,6 +49,27 @@ def milliseconds(run: Callable[[], object], repeats: int) -> float:
         run()
         taken.append(time.perf_counter() - start)
     return 1e3 * statistics.median(taken)
+
+
+def encoding_run(network: Any, games: StateArray, threads: int) -> Callable[[], int]:
+    """Return a function that encodes games on a number of threads and returns their number."""
+
+    def run() -> int:
+        torch.set_num_threads(threads)
+        network.encode(games)
+        return len(games)
+
+    return run
+
+
+def encoding_rows() -> Iterator[Row]:
+    """Compare the encoding of positions on all threads with one thread."""
+    threads = torch.get_num_threads()
+    for spec in ("ninetka", "go", "kropki"):
+        network, games = network_of(spec).Network(), positions(spec, ENCODED, calls=60)
+        shared, one = rates(*(encoding_run(network, games, count) for count in (threads, 1)))
+        yield Row(f"{spec}: encodes {ENCODED}, {threads} threads", "positions/s", shared, one, "one thread")
+    torch.set_num_threads(threads)
 
 
 def evaluation_run(network: Any, games: StateArray, bf16: bool) -> Callable[[], object]:
@@ -92,4 +115,5 @@ def rows() -> Iterator[Row]:
 
 
 if __name__ == "__main__":
+    write_rows(encoding_rows())
     write_rows(rows())
