@@ -343,9 +343,9 @@ def _start_batches(
         yield part, outputs.logits.log_softmax(-1) if normalised else outputs.logits, outputs.values
 
 
-def _batch_size(device: torch.device, targets: int) -> int:
+def _batch_size(device: torch.device | str, targets: int) -> int:
     """Return the number of positions with this number of targets that a device evaluates at a time."""
-    factor = GPU_BATCHES if device.type == "cuda" else 1
+    factor = GPU_BATCHES if torch.device(device).type == "cuda" else 1
     return factor * min(BATCH_SIZE, max(1, MAX_BATCH_TARGETS // max(1, targets)))
 
 
