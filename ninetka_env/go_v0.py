@@ -11,15 +11,18 @@ History:
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from ninetka_env.api.aec import GameAEC, Observation, wrapped
-from ninetka_env.api.vector import GameVectorEnv
+from ninetka_env.api.vector import CudaDevice, GameVectorEnv, make_vector_env
 from ninetka_env.core.options import takes_options
 from ninetka_env.games.go.definition import GO, OPTIONS, GoOptions
 from ninetka_env.games.go.game import Game
+
+if TYPE_CHECKING:
+    from ninetka_env.gpu.vector import DeviceVectorEnv
 
 __all__ = ["Game", "env", "raw_env", "vector_env"]
 
@@ -52,6 +55,30 @@ def raw_env(*, reward: str = "win", render_mode: str | None = None, **options: U
     return GameAEC(GO.variant(**options), reward, render_mode)
 
 
+@overload
+def vector_env(
+    num_envs: int,
+    *,
+    reward: str = "win",
+    num_threads: int | None = None,
+    copy: bool = False,
+    device: Literal["cpu"] = "cpu",
+    validate: bool = False,
+    **options: Unpack[GoOptions],
+) -> GameVectorEnv: ...
+
+
+@overload
+def vector_env(
+    num_envs: int,
+    *,
+    reward: str = "win",
+    device: CudaDevice,
+    validate: bool = False,
+    **options: Unpack[GoOptions],
+) -> DeviceVectorEnv: ...
+
+
 @takes_options(OPTIONS)
 def vector_env(
     num_envs: int,
@@ -59,9 +86,13 @@ def vector_env(
     reward: str = "win",
     num_threads: int | None = None,
     copy: bool = False,
+    device: str = "cpu",
+    validate: bool = False,
     **options: Unpack[GoOptions],
-) -> GameVectorEnv:
+) -> Any:
     """Make an environment of N games for self-play; see `ninetka_env.api.vector.GameVectorEnv`.
+
+    On a GPU, it is a `ninetka_env.gpu.vector.DeviceVectorEnv`.
 
     Args:
         num_envs: N, the number of games, at least 1.
@@ -69,9 +100,14 @@ def vector_env(
             limited to -1..1.
         num_threads: maximum number of threads that step the games; None for one per core.
         copy: whether `reset` and `step` give new arrays, instead of arrays that the next step overwrites.
+        device: `"cpu"`, or a CUDA device such as `"cuda"`; then the arrays are tensors of PyTorch on this device.
+        validate: whether a step on a GPU waits for the device and raises an error for an illegal action.
         **options: see `ninetka_env.games.go.definition.GoOptions`.
 
     Raises:
         ValueError: if an option is wrong; the message gives its name and the allowed values.
+        ImportError: if PyTorch is not installed, which games on a GPU need.
+        RuntimeError: if there is no such GPU, or numba-cuda is not installed.
     """
-    return GameVectorEnv(num_envs, GO.variant(**options), reward, num_threads, copy)
+    variant = GO.variant(**options)
+    return make_vector_env(num_envs, variant, reward, num_threads, copy, device, validate)

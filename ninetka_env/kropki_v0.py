@@ -11,15 +11,18 @@ History:
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from ninetka_env.api.aec import GameAEC, Observation, wrapped
-from ninetka_env.api.vector import GameVectorEnv
+from ninetka_env.api.vector import CudaDevice, GameVectorEnv, make_vector_env
 from ninetka_env.core.options import takes_options
 from ninetka_env.games.kropki.definition import KROPKI, OPTIONS, KropkiOptions
 from ninetka_env.games.kropki.game import Game
+
+if TYPE_CHECKING:
+    from ninetka_env.gpu.vector import DeviceVectorEnv
 
 __all__ = ["Game", "env", "raw_env", "vector_env"]
 
@@ -65,6 +68,34 @@ def raw_env(
     return GameAEC(KROPKI.variant(width=width, height=height, **options), reward, render_mode)
 
 
+@overload
+def vector_env(
+    num_envs: int,
+    width: int = 10,
+    height: int = 10,
+    *,
+    reward: str = "win",
+    num_threads: int | None = None,
+    copy: bool = False,
+    device: Literal["cpu"] = "cpu",
+    validate: bool = False,
+    **options: Unpack[KropkiOptions],
+) -> GameVectorEnv: ...
+
+
+@overload
+def vector_env(
+    num_envs: int,
+    width: int = 10,
+    height: int = 10,
+    *,
+    reward: str = "win",
+    device: CudaDevice,
+    validate: bool = False,
+    **options: Unpack[KropkiOptions],
+) -> DeviceVectorEnv: ...
+
+
 @takes_options(OPTIONS)
 def vector_env(
     num_envs: int,
@@ -74,9 +105,13 @@ def vector_env(
     reward: str = "win",
     num_threads: int | None = None,
     copy: bool = False,
+    device: str = "cpu",
+    validate: bool = False,
     **options: Unpack[KropkiOptions],
-) -> GameVectorEnv:
+) -> Any:
     """Make an environment of N games for self-play; see `ninetka_env.api.vector.GameVectorEnv`.
+
+    On a GPU, it is a `ninetka_env.gpu.vector.DeviceVectorEnv`.
 
     Args:
         num_envs: N, the number of games, at least 1.
@@ -85,9 +120,14 @@ def vector_env(
         reward: `"win"`: +1 and -1, or 0 for both if drawn; `"score"`: (own score - other score) / number of nodes.
         num_threads: maximum number of threads that step the games; None for one per core.
         copy: whether `reset` and `step` give new arrays, instead of arrays that the next step overwrites.
+        device: `"cpu"`, or a CUDA device such as `"cuda"`; then the arrays are tensors of PyTorch on this device.
+        validate: whether a step on a GPU waits for the device and raises an error for an illegal action.
         **options: see `ninetka_env.games.kropki.definition.KropkiOptions`.
 
     Raises:
         ValueError: if an option is wrong; the message gives its name and the allowed values.
+        ImportError: if PyTorch is not installed, which games on a GPU need.
+        RuntimeError: if there is no such GPU, or numba-cuda is not installed.
     """
-    return GameVectorEnv(num_envs, KROPKI.variant(width=width, height=height, **options), reward, num_threads, copy)
+    variant = KROPKI.variant(width=width, height=height, **options)
+    return make_vector_env(num_envs, variant, reward, num_threads, copy, device, validate)

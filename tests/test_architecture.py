@@ -49,6 +49,7 @@ GYMNASIUM_MODULES = {
     "ninetka_env.api.one_seat",
     "ninetka_env.api.one_seat_games",
     "ninetka_env.api.vector",
+    "ninetka_env.gpu.vector",
 } | {f"ninetka_env.{game}_v0" for game in GAMES}
 """The modules of `ninetka_env` that may import gymnasium and pettingzoo."""
 AGENT_TORCH_MODULES = {
@@ -124,6 +125,8 @@ NUMBA_INTERNALS = {
         "numba.core.cgutils",
         "numba.core.registry.CPUDispatcher",
     },
+    "ninetka_env.gpu.device": {"llvmlite.ir", "numba.cuda.target.CUDATargetContext"},
+    "ninetka_env.gpu.kernels": {"numba.cuda"},
     "ninetka_agents.ninetka.solver.simd": {
         "llvmlite.ir",
         "numba.core.cgutils",
@@ -169,6 +172,7 @@ PRIVATE_INTERFACES = {
     # numba
     "ninetka_env.core.cache": {"_cache_path", "_impl", "_load_overload", "numba.core.caching._CacheLocator"},
     "ninetka_env.games.go.scratch": {"_getvalue"},
+    "ninetka_env.gpu.device": {"_getvalue"},
     "ninetka_web.server.connections": {  # uvicorn; if missing, `ninetka play` fails at start
         "uvicorn.protocols.http.auto.AutoHTTPProtocol",
         "uvicorn.protocols.websockets.websockets_sansio_impl.WebSocketsSansIOProtocol",
@@ -406,8 +410,14 @@ def test_the_environment_imports_no_other_package_of_the_project() -> None:
 
 
 def test_the_environment_imports_no_heavy_package() -> None:
-    heavy = ("torch", "scipy", "matplotlib")
-    assert_none({name: inside(runtime_imports(name), *heavy) for name in modules_in("ninetka_env")})
+    heavy = ("torch", "scipy", "matplotlib", "numba.cuda")
+    modules = set(modules_in("ninetka_env")) - set(modules_in("ninetka_env.gpu"))
+    assert_none({name: inside(runtime_imports(name), *heavy) for name in modules})
+    assert_none({name: inside(imports_of(name).at_load, "ninetka_env.gpu") for name in modules})
+
+
+def test_games_on_a_gpu_import_no_game() -> None:
+    assert_none({name: inside(runtime_imports(name), "ninetka_env.games") for name in modules_in("ninetka_env.gpu")})
 
 
 def test_only_the_interfaces_of_the_environment_import_gymnasium_and_pettingzoo() -> None:

@@ -6,9 +6,10 @@ Create it with `vector_env` of a game's module, such as `ninetka_env.ninetka_v0`
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import weakref
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numba
 import numpy as np
@@ -27,8 +28,8 @@ from ninetka_env.core.batch import (
     bytes_per_game,
     make_outcomes,
     option_codes,
+    play_and_restart,
     restart_games,
-    write_outcome,
 )
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_actions, check_choice, check_count, check_memory
@@ -58,11 +59,8 @@ from ninetka_env.core.verbs import (
     State,
     StateArray,
     is_legal,
-    is_over,
-    play,
     random_action,
     stage,
-    start,
     write_fast_planes,
     write_legal_mask,
     write_slow_planes,
@@ -70,6 +68,10 @@ from ninetka_env.core.verbs import (
 
 Actions = npt.NDArray[np.int64]
 Int8s = npt.NDArray[np.int8]
+CudaDevice: TypeAlias = Literal[
+    "cuda", "cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7"
+]  # fmt: skip
+"""Names of CUDA devices, for type checkers; PyTorch knows them with higher numbers, too."""
 
 CHUNK_SIZE = 64
 """Number of games that a thread claims at a time."""
@@ -334,6 +336,38 @@ class GameVectorEnv:
         )  # fmt: skip
 
 
+def make_vector_env(
+    num_envs: int,
+    variant: Variant,
+    reward: str = "win",
+    num_threads: int | None = None,
+    copy: bool = False,
+    device: str = "cpu",
+    validate: bool = False,
+) -> Any:
+    """Make a `GameVectorEnv`, or on a GPU a `ninetka_env.gpu.vector.DeviceVectorEnv`; see there for the arguments.
+
+    Raises:
+        ValueError: if an option is wrong, or has no meaning on the device; the message gives its name and the allowed
+            values.
+        ImportError: if PyTorch is not installed, which games on a GPU need.
+        RuntimeError: if there is no such GPU, or numba-cuda is not installed.
+    """
+    if device == "cpu":
+        check_choice("validate", validate, (False, True))  # a step on the CPU always checks the actions
+        return GameVectorEnv(num_envs, variant, reward, num_threads, copy)
+    for name, value, default in (("num_threads", num_threads, None), ("copy", copy, False)):
+        if value != default:
+            raise ValueError(f"{name}={value!r}: expected {default!r} with device={device!r}")
+    try:
+        module = importlib.import_module("ninetka_env.gpu.vector")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f'device={device!r}: games on a GPU need PyTorch: pip install -e ".[gpu]"') from error
+    return module.DeviceVectorEnv(num_envs, variant, reward, device, validate)
+
+
 @jit(refcount=False)
 def _write_outputs_of(indices: Indices, work: StepArguments) -> None:
     """Write the outputs of the games at `indices`."""
@@ -409,13 +443,11 @@ def _work_on_claimed(control: Control, share: int, chunk: int, work: StepArgumen
 def _play_games(first: int, stop: int, work: StepArguments) -> None:
     for index in range(first, stop):
         game = work.games[index]
-        play(game, work.actions[index])
+        play_and_restart(
+            game, index, work.actions[index], work.reward, work.options[index], work.streams, work.terminated,
+            work.endings,
+        )  # fmt: skip
         if work.terminated[index]:
-            work.endings.rewards[index] = 0.0
-        work.terminated[index] = is_over(game)
-        if work.terminated[index]:
-            write_outcome(game, index, work.reward, work.endings)
-            start(game, work.options[index], work.streams, index)
             work.drawn_stage[index] = -1
         _write_outputs(game, work.planes[index], work.masks[index], work.to_move, work.drawn_stage, index)
 

@@ -162,6 +162,25 @@ def write_outcomes(games: StateArray, indices: Indices, outcomes: GameOutcomes) 
         write_outcome(games[index], index, 0, outcomes)
 
 
+@jit(inline=True, refcount=False)
+def play_and_restart(
+    game: State, index: int, action: int, reward: int, options: OptionCodes, streams: Streams,
+    terminated: npt.NDArray[np.bool_], outcomes: GameOutcomes,
+) -> None:  # fmt: skip
+    """Play a legal action in a game; if it ends, write its outcome to row `index` and start the next game.
+
+    `terminated[index]` is set to whether the game ended. The rewards of the row are 0 unless it did.
+    """
+    play(game, action)
+    if terminated[index]:
+        for seat in range(outcomes.rewards.shape[1]):
+            outcomes.rewards[index, seat] = 0.0
+    terminated[index] = is_over(game)
+    if terminated[index]:
+        write_outcome(game, index, reward, outcomes)
+        start(game, options, streams, index)
+
+
 @jit
 def step_with_autoreset(
     games: StateArray, actions: Indices, options: OptionCodes, streams: Streams, outcomes: GameOutcomes

@@ -110,10 +110,13 @@ def _call_template(verb: Callable[..., Any], resolve: Callable[[np.dtype[Any]], 
         def generic(self, arguments: Any, named: Any) -> Any:
             if not isinstance(arguments[0], types.Record):
                 return None
-            return types.Dispatcher(resolve(arguments[0].dtype)).get_call_type(self.context, arguments, named)
+            return self._implementation(arguments[0]).get_call_type(self.context, arguments, named)
 
         def get_impl_key(self, signature: Any) -> Any:
-            return resolve(signature.args[0].dtype).get_overload(signature)
+            return self._implementation(signature.args[0]).get_impl_key(signature)
+
+        def _implementation(self, state: types.Record) -> types.Dispatcher:
+            return self.context.resolve_value_type(resolve(state.dtype))  # for a GPU, numba wraps the function
 
     return Call
 

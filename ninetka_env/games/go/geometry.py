@@ -18,6 +18,7 @@ Next, read `rules.py`.
 from __future__ import annotations
 
 import functools
+import math
 import re
 from typing import Any
 
@@ -48,7 +49,7 @@ def i64(number: Any) -> int:
 @jit(refcount=False)
 def table_offset(points: int) -> int:
     """Return the first row of the board with this number of points in the tables of points."""
-    size = int(np.sqrt(points))  # evaluated by the compiler
+    size = int(math.sqrt(points))  # evaluated by the compiler
     return (size - 1) * size * (2 * size - 1) // 6 - 1
 
 

@@ -13,6 +13,7 @@ The komi is added to White's score. With an integer komi the scores may be equal
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def _spread(points: int, empty: Bytes, old: Bytes, new: Bytes) -> int:
 
     The loop also covers the cells after the last point, up to a multiple of 32. They are not empty, so they stay 0.
     """
-    size, first, changed = int(np.sqrt(points)), table_offset(points), np.uint8(0)
+    size, first, changed = int(math.sqrt(points)), table_offset(points), np.uint8(0)
     padded_length = (points + 31) // 32 * 32
     here, target = old[_OFFSET : _OFFSET + padded_length], new[_OFFSET : _OFFSET + padded_length]
     left, right = old[_OFFSET - 1 : _OFFSET - 1 + padded_length], old[_OFFSET + 1 : _OFFSET + 1 + padded_length]

@@ -62,7 +62,7 @@ def _state_dtype(width: int, height: int) -> np.dtype[Any]:
             ("height", np.int8),
             ("territory", np.int8),  # index in TERRITORIES
             ("start", np.int8),  # index in STARTS
-            ("padding", np.int8, (1,)),  # padding, always 0, so that equal states are equal byte for byte
+            ("padding", np.int8, (3,)),  # always 0; the size is a multiple of 8, because `next_capturable` reads words
         ],
         align=True,
     )
