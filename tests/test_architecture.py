@@ -127,6 +127,7 @@ NUMBA_INTERNALS = {
     },
     "ninetka_env.gpu.device": {"llvmlite.ir", "numba.cuda.target.CUDATargetContext"},
     "ninetka_env.gpu.kernels": {"numba.cuda"},
+    "tests.gpu.test_gpu_compilation": {"numba.cuda.dispatcher"},
     "ninetka_agents.ninetka.solver.simd": {
         "llvmlite.ir",
         "numba.core.cgutils",

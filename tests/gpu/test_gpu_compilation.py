@@ -15,9 +15,8 @@ pytest.importorskip("torch")
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed", allow_module_level=True)
 
-from numba import cuda, types
+from numba import cuda, from_dtype, types
 from numba.cuda import dispatcher
-from numba.cuda.np.numpy_support import from_dtype
 
 from ninetka_env.core.registry import Variant, load_variant
 from ninetka_env.gpu import kernels
@@ -61,7 +60,7 @@ def test_kernels_compile_without_spills(spec: str, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: Device)
     for name, (kernel, arguments) in kernels_of(load_variant(spec)).items():
         path = tmp_path / f"{name}.ptx"
-        path.write_text(cuda.compile_ptx(kernel.py_func, arguments, cc=CAPABILITY)[0])
+        path.write_text(cuda.compile_ptx(kernel.py_func, arguments, cc=CAPABILITY)[0], encoding="ascii")
         if ptxas := shutil.which("ptxas"):
             command = [ptxas, "-v", "-arch=sm_90", "-o", str(path.with_suffix(".cubin")), str(path)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
