@@ -43,12 +43,17 @@ def step_games(
 ) -> None:  # fmt: skip
     """Play the actions; a game whose action is illegal is not played any more until `illegal` is cleared."""
     index = cuda.grid(1)
-    if index < len(games) and illegal[index] == NO_ACTION:
-        if is_legal(games[index], actions[index]):
-            outcomes = GameOutcomes(winners, scores, rewards, targets)
-            play_and_restart(games[index], index, actions[index], reward, options, streams, terminated, outcomes)
-        else:
-            illegal[index] = max(actions[index], NO_ACTION + 1)
+    if index >= len(games):
+        return
+    if illegal[index] == NO_ACTION and is_legal(games[index], actions[index]):
+        outcomes = GameOutcomes(winners, scores, rewards, targets)
+        play_and_restart(games[index], index, actions[index], reward, options, streams, terminated, outcomes)
+        return
+    if illegal[index] == NO_ACTION:
+        illegal[index] = max(actions[index], NO_ACTION + 1)
+    terminated[index] = False
+    for seat in range(rewards.shape[1]):
+        rewards[index, seat] = 0.0
 
 
 @functools.cache

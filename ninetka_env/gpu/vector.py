@@ -193,8 +193,7 @@ class DeviceVectorEnv:
 
         They can be given to agents, to `reset` of any environment as positions, and saved.
         """
-        rows = np.ascontiguousarray(self._states.cpu().numpy())
-        return np.frombuffer(rows.tobytes(), self.variant.dtype).copy()
+        return self._states.cpu().numpy().copy().reshape(-1).view(self.variant.dtype)
 
     def close(self) -> None:
         """Do nothing; for symmetry with the environment on the CPU."""
@@ -223,5 +222,5 @@ class DeviceVectorEnv:
     def _refresh(self) -> None:
         """Write observations, masks and seats to move."""
         blocks = -(-self.num_envs // self._games_per_block)
-        threads = max(OUTPUT_THREADS, self._games_per_block if not IS_SIMULATED else self.num_envs)
+        threads = max(OUTPUT_THREADS, min(self._games_per_block, self.num_envs))
         launch(self._write_outputs, self.device, blocks, threads, *self._output_arguments)

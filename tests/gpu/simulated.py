@@ -108,6 +108,19 @@ def test_an_illegal_action_is_noted_and_reported_later(env, twin):
     assert all(env.states()[i].tobytes() != before[i].tobytes() for i in range(4))
 
 
+def test_rewards_are_not_paid_again_after_an_illegal_action():
+    env = DeviceVectorEnv(2, load_variant("go:size=5,max_plies=4"))
+    env.reset(seed=0)
+    while not env.terminated.any():
+        env.step(env.sample_legal())
+    assert env.rewards.abs().sum() > 0
+    env.step([99, 99])
+    assert not env.terminated.any()
+    assert env.rewards.abs().sum() == 0
+    with pytest.raises(ValueError, match=r"^game 0: action 99\b"):
+        env.check()
+
+
 @pytest.mark.parametrize("action", [-1, 122, -(2**63), 2**63 - 1])
 def test_reset_reports_an_illegal_action_before_it_restarts(env, action):
     env.step(torch.tensor([action, *env.sample_legal().tolist()[1:]]))

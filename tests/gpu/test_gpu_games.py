@@ -103,3 +103,14 @@ def test_options_without_a_meaning_on_the_device_are_refused(options, message):
 
 def test_validate_has_no_effect_on_the_cpu():
     assert isinstance(ninetka_v0.vector_env(2, validate=True, device="cpu"), GameVectorEnv)
+
+
+@pytest.mark.exhaustive
+def test_the_benchmark_finds_no_differences():
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.gpu"]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, cwd=root, env=os.environ | SIMULATOR, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["ours"] for row in rows if row["target"] == 0] == [0] * 7
+    assert all(row["ours"] > 0 for row in rows if row["target"] is None)

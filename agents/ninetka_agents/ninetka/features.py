@@ -272,7 +272,7 @@ def _write_section(game: State, viewer: int, section: int, row: Int8, crossed: I
     owner, lead = _owner(game, viewer, section), game.counts[viewer, section] - _rival_count(game, viewer, section)
     row[_S_OWNER + owner] = 1
     row[_S_LEAD] = lead
-    crossed[section] = int(owner == 0) | int(0 < owner < MAX_PLAYERS) << 8 | (lead & 255) << 16
+    crossed[section] = int(owner == 0) | int(0 < owner < MAX_PLAYERS) << 8 | (int(lead) & 255) << 16
     occupied = 0
     for line in range(3):
         occupied += popcount((game.lines[3 * (section // 3) + line] >> 3 * (section % 3)) & 7)
@@ -298,9 +298,9 @@ def _write_surroundings(game: State, slot: int, occupancy: Ints, crossed: Ints, 
 
 @jit(refcount=False)
 def _write_bytes(word: int, count: int, row: Int8, first: int) -> None:
-    """Write the lowest `count` bytes of a word, the lowest first."""
+    """Write the lowest `count` bytes of a word, as signed numbers, the lowest first."""
     for place in range(count):
-        row[first + place] = word >> 8 * place
+        row[first + place] = ((word >> 8 * place & 255) ^ 128) - 128
 
 
 @jit(inline=True, refcount=False)
@@ -388,7 +388,7 @@ def _pack_relations(rows: Ints, packed: Bytes) -> None:
         low, high, place = rows[2 * pair], rows[2 * pair + 1], 9 * pair
         low |= high << NUM_SLOTS
         for byte in range(8):
-            packed[place + byte] = low >> 8 * byte
+            packed[place + byte] = low >> 8 * byte & 255
         packed[place + 8] = high >> 28
 
 

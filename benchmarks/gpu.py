@@ -1,0 +1,123 @@
+"""Check games on a GPU against the CPU, bit for bit, and measure them: `python -m benchmarks.gpu`.
+
+`ninetka bench` does not run it, because it needs a GPU. In numba's simulator (see `docs/guides/gpu.md`) it plays a few
+games only, and its speeds mean nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from benchmarks.measure import Row, write_rows
+from ninetka_agents.checkpoint import load_checkpoint, shipped_network
+from ninetka_agents.net_agent import network_evaluate
+from ninetka_env.api.vector import GameVectorEnv
+from ninetka_env.core.registry import load_variant
+from ninetka_env.gpu.device import IS_SIMULATED
+from ninetka_env.gpu.vector import DeviceVectorEnv
+
+GAMES, PLIES = (2, 4) if IS_SIMULATED else (65_536, 160)
+"""Games and plies per variant whose arrays are compared: 10 M plies."""
+COMPARED_EVERY = 1 if IS_SIMULATED else 8
+"""Number of plies after which all arrays are compared; states, rewards and endings are compared after every ply."""
+VARIANTS = (
+    "ninetka",
+    "ninetka:num_players=3,neutral_placement=random",
+    "ninetka:num_players=4,auto_pass=False,turn_order=continue",
+    "go",
+    "go:ko=situational,scoring=territory,planes=alphazero",
+    "kropki",
+    "kropki:territory=immediate,start=cross",
+)
+MEASURED = ("ninetka", "go", "kropki")
+BATCHES = (2,) if IS_SIMULATED else (16_384, 262_144)
+ENCODED = 4 if IS_SIMULATED else 32_768
+
+
+def differences(spec: str) -> int:
+    """Return the number of plies after which an array of the GPU differs from that of the CPU."""
+    variant, found = load_variant(spec), 0
+    cpu, gpu = GameVectorEnv(GAMES, variant, "score"), DeviceVectorEnv(GAMES, variant, "score")
+    cpu.reset(seed=1)
+    gpu.reset(seed=1)
+    outputs = ("observations", "action_mask", "to_move", "final_scores", "final_winner")
+    for ply in range(PLIES):
+        actions = gpu.sample_legal()
+        same = np.array_equal(actions.cpu(), cpu.sample_legal())
+        gpu.step(actions)
+        cpu.step(actions.cpu().numpy())
+        names = ("rewards", "terminated", *outputs * (ply % COMPARED_EVERY == 0))
+        same &= all(np.array_equal(getattr(gpu, name).cpu(), getattr(cpu, name)) for name in names)
+        found += not (same and gpu.states().tobytes() == cpu.games.tobytes())
+    gpu.check()
+    return found
+
+
+def rate(run: Callable[[], None], amount: int, seconds: float = 2.0) -> float:
+    """Return the amount of work per second that calls of `run` do on the device; compiling is not included."""
+    run()
+    _wait()
+    start, calls = time.perf_counter(), 0
+    while time.perf_counter() - start < seconds:
+        for _ in range(1 if IS_SIMULATED else 20):
+            run()
+            calls += 1
+        _wait()
+    return calls * amount / (time.perf_counter() - start)
+
+
+def _wait() -> None:
+    if not IS_SIMULATED:
+        torch.cuda.synchronize()
+
+
+def random_games(spec: str, count: int) -> Callable[[], None]:
+    """Return a function that plays a random action in each of `count` games."""
+    env = DeviceVectorEnv(count, load_variant(spec))
+    env.reset(seed=0)
+
+    def run() -> None:
+        env.step(env.sample_legal())
+
+    return run
+
+
+def evaluations(spec: str, bf16: bool) -> Callable[[], None]:
+    """Return a function that evaluates `ENCODED` positions on the CPU with a network on the GPU."""
+    game, device = load_variant(spec).definition.name, torch.device("cpu" if IS_SIMULATED else "cuda")
+    network = load_checkpoint(shipped_network(game), device, game)[0]
+    envs, evaluate = GameVectorEnv(ENCODED, load_variant(spec)), network_evaluate(network.eval(), bf16=bf16)
+    for _ in range(2 if IS_SIMULATED else 50):
+        envs.step(envs.sample_legal())
+
+    def run() -> None:
+        evaluate(envs.games)
+
+    return run
+
+
+def rows() -> Iterator[Row]:
+    """Check, then measure."""
+    card = "simulator" if IS_SIMULATED else torch.cuda.get_device_name()
+    for spec in VARIANTS:
+        what = f"{spec}: plies with a difference, of {GAMES} games x {PLIES} plies, {card}"
+        yield Row(what, "plies", differences(spec), target=0, lower_is_better=True)
+    for spec in MEASURED:
+        begin = time.perf_counter()
+        random_games(spec, BATCHES[0])()
+        _wait()
+        yield Row(f"{spec}: first step, compiling included, {card}", "s", time.perf_counter() - begin)
+        for count in BATCHES:
+            what = f"{spec}: random play, {count} games, observation and mask, {card}"
+            yield Row(what, "plies/s", rate(random_games(spec, count), count))
+        for bf16 in (False, True):
+            what = f"{spec}: its network, {ENCODED} states on the CPU, {'bfloat16' if bf16 else 'float32'}, {card}"
+            yield Row(what, "positions/s", rate(evaluations(spec, bf16), ENCODED))
+
+
+if __name__ == "__main__":
+    write_rows(rows())
