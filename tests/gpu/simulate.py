@@ -1,6 +1,6 @@
 """Play recorded games with the kernels for GPUs in numba's simulator, and compare everything with the record.
 
-`test_gpu_games.py` runs this program in a process of its own, because the simulator needs environment variables.
+`test_gpu_games.py` runs this program in a separate process, because the simulator needs environment variables.
 """
 
 from __future__ import annotations

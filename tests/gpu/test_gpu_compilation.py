@@ -29,7 +29,7 @@ CAPABILITY = (9, 0)
 
 
 class Device:
-    """Stands for a GPU: numba asks for its compute capability when it compiles the functions that a kernel calls."""
+    """Represents a GPU: numba asks for its compute capability when it compiles the functions that a kernel calls."""
 
     compute_capability = CAPABILITY
 
