@@ -34,7 +34,7 @@ from ninetka_env.core.batch import (
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_actions, check_choice, check_count, check_memory
 from ninetka_env.core.outcome import REWARDS, UNFINISHED
-from ninetka_env.core.random_streams import Streams, action_streams, make_streams
+from ninetka_env.core.random_streams import Streams, make_game_streams
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.threads import (
     DONE_COUNTER,
@@ -91,7 +91,7 @@ class StepArguments(NamedTuple):
     options: OptionCodes
     """(N, k) int64, the encoded options of each game."""
     streams: Streams
-    """(2 * N,) uint64: one per game for random starts, then one per game for random actions."""
+    """(2 * N,) uint64; see `make_game_streams`."""
     endings: GameOutcomes
     terminated: npt.NDArray[np.bool_]
     """(N,) bool, whether the last step ended the game."""
@@ -205,7 +205,7 @@ class GameVectorEnv:
         self._team: ThreadTeam | None = None
         self._close_team: weakref.finalize[..., Any] | None = None
         self._drawn_stage = np.full(self.num_envs, -1, np.int8)
-        self._streams = self._make_streams(None)
+        self._streams = make_game_streams(None, self.num_envs)
         self._reset_options = ResetOptions("position", "reset_mask")
         self.reset()
         if buffer_check.is_enabled() and not self._copy:
@@ -238,11 +238,12 @@ class GameVectorEnv:
         mask, position = given.get("reset_mask"), given.get("position")
         where = np.ones(self.num_envs, np.bool_) if mask is None else check_reset_mask(mask, self.num_envs)
         states = None if position is None else starting_states(position, self.variant, where)
-        streams = self._streams if seed is None else self._make_streams(seed)
+        streams = None if seed is None else make_game_streams(seed, self.num_envs)
         if self._check is not None:
             self._check.check()
         buffers, indices = self._buffers, np.flatnonzero(where)
-        self._streams[np.tile(where, 2)] = streams[np.tile(where, 2)]
+        if streams is not None:
+            self._streams[:] = np.where(np.tile(where, 2), streams, self._streams)
         if mask is None:
             buffers.rewards[:], buffers.terminated[:], buffers.final_scores[:] = 0, False, 0
             buffers.final_winner[:] = UNFINISHED
@@ -302,11 +303,6 @@ class GameVectorEnv:
         """Bind the public attributes to the buffers or, with `copy=True`, to copies of them."""
         for name, array in self._buffers._asdict().items():
             setattr(self, name, array.copy() if self._copy else array)
-
-    def _make_streams(self, seed: int | None) -> Streams:
-        """Return the streams of `StepArguments` for a seed; without a seed, fresh ones."""
-        starts = make_streams(seed, self.num_envs)
-        return np.concatenate([starts, action_streams(starts)])
 
     def _run_task(self, task: int) -> int:
         """Do a task together with the helper threads; see `_run`."""

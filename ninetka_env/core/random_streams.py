@@ -49,9 +49,10 @@ def make_streams(seed: int | None, count: int = 1) -> Streams:
     return np.array(words, np.uint64)
 
 
-def action_streams(streams: Streams) -> Streams:
-    """Return a second random stream for each game, (N,) uint64, from which its actions can be drawn."""
-    return streams ^ _ACTIONS
+def make_game_streams(seed: int | None, count: int) -> Streams:
+    """Return two random streams per game, (2 * count,) uint64: `make_streams` for its starts, then for its actions."""
+    starts = make_streams(seed, count)
+    return np.concatenate([starts, starts ^ _ACTIONS])
 
 
 @jit

@@ -17,7 +17,7 @@ from ninetka_env.api.reset_options import ResetOptions, check_reset_mask
 from ninetka_env.core.batch import make_outcomes
 from ninetka_env.core.options import check_actions, check_choice, check_count
 from ninetka_env.core.outcome import REWARDS, UNFINISHED
-from ninetka_env.core.random_streams import action_streams, make_streams
+from ninetka_env.core.random_streams import make_game_streams
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.gpu import kernels
@@ -210,8 +210,7 @@ class DeviceVectorEnv:
 
     def _set_streams(self, seed: int | None, where: npt.NDArray[np.bool_]) -> None:
         """Seed the random streams of the chosen games."""
-        starts = make_streams(seed, self.num_envs)
-        streams = torch.from_numpy(np.concatenate([starts, action_streams(starts)]).view(np.int64)).to(self.device)
+        streams = torch.from_numpy(make_game_streams(seed, self.num_envs).view(np.int64)).to(self.device)
         chosen = torch.from_numpy(np.tile(where, 2)).to(self.device)
         self._streams.copy_(torch.where(chosen, streams, self._streams))
 
