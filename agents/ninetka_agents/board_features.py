@@ -8,21 +8,32 @@ seats.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_agents.plugins import find_in_network
 from ninetka_env.core.batch import as_states
 from ninetka_env.core.jit import jit, readonly_array
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.threads import Control, claim, run_shared
-from ninetka_env.core.verbs import StateArray, num_actions, write_legal_mask, write_observation, write_scores
+from ninetka_env.core.verbs import (
+    State,
+    StateArray,
+    num_actions,
+    verb,
+    write_legal_mask,
+    write_observation,
+    write_scores,
+)
 
 Array: TypeAlias = npt.NDArray[Any]
 Int8: TypeAlias = npt.NDArray[np.int8]
 Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int64]
+Doubles: TypeAlias = npt.NDArray[np.float64]
 
 POSITIONS_PER_CLAIM = 32
 """Number of positions that a thread claims at a time."""
@@ -42,26 +53,43 @@ class Inputs(NamedTuple):
     """(B, A) int8: the legal actions; A is the maximum number of actions for states of this dtype."""
 
 
-def make_inputs(games: StateArray, shape: tuple[int, int, int], extra_globals: Floats, threads: int = 1) -> Inputs:
+@verb(find=find_in_network)
+def write_game_inputs(game: State, planes: Int8, globals_: Floats, mask: Int8) -> None:
+    """Write the inputs of a position that the game defines: all but the lead.
+
+    By default these are the observation and the legal actions of the seat to move. A game whose network has other
+    inputs implements this in the module of the network.
+
+    Args:
+        game: the state.
+        planes: (C * N,) int8; every number is written.
+        globals_: (G - 1,) float32, the global numbers after the lead, initially 0.
+        mask: (A,) int8, initially 0.
+    """
+    write_observation(game, int(game.to_move), planes)
+    write_legal_mask(game, mask[: num_actions(game)])
+
+
+def make_inputs(games: StateArray, shape: tuple[int, int, int], num_globals: int = 1, threads: int = 1) -> Inputs:
     """Return the inputs for (B,) states of one game and one board size.
 
     Args:
         games: the states.
         shape: (C, height, width) of an observation.
-        extra_globals: (B, G - 1) float32, the global numbers after the lead.
+        num_globals: G, the number of global numbers: the lead, and those of the game's `write_game_inputs`.
         threads: maximum number of threads; the inputs do not depend on it.
     """
     games = as_states(games)
-    count, (_, height, width) = len(games), shape
-    planes, leads = np.empty((count, *shape), np.int8), np.empty((count, 1), np.float32)
+    count = len(games)
+    planes, globals_ = np.empty((count, *shape), np.int8), np.zeros((count, num_globals), np.float32)
     mask = np.zeros((count, limits_of(games.dtype).actions), np.int8)
     threads = min(threads, count // MIN_POSITIONS_PER_THREAD)
-    run_shared(_write, threads, games, planes.reshape(count, -1), leads[:, 0], mask)
-    return Inputs(planes, np.hstack([leads / np.float32(np.sqrt(height * width)), extra_globals]), mask)
+    run_shared(_write, threads, games, shape[1] * shape[2], planes.reshape(count, -1), globals_, mask)
+    return Inputs(planes, globals_, mask)
 
 
 @jit
-def _write(control: Control, games: StateArray, planes: Int8, leads: Floats, mask: Int8) -> None:
+def _write(control: Control, games: StateArray, nodes: int, planes: Int8, globals_: Floats, mask: Int8) -> None:
     """Claim positions and write their inputs, until none is left."""
     scores = np.empty(2)
     while True:
@@ -69,12 +97,25 @@ def _write(control: Control, games: StateArray, planes: Int8, leads: Floats, mas
         if first == stop:
             return
         for index in range(first, stop):
-            game = games[index]
-            viewer = int(game.to_move)
-            write_observation(game, viewer, planes[index])
-            write_legal_mask(game, mask[index, : num_actions(game)])
-            write_scores(game, scores)
-            leads[index] = scores[viewer] - scores[1 - viewer]
+            write_inputs(games[index], nodes, planes[index], globals_[index], mask[index], scores)
+
+
+@jit(inline=True)
+def write_inputs(game: State, nodes: int, planes: Int8, globals_: Floats, mask: Int8, scores: Doubles) -> None:
+    """Write the inputs of a position with `nodes` nodes; for compiled code on a CPU or GPU.
+
+    Args:
+        game: the state.
+        nodes: N, the number of nodes.
+        planes: (C * N,) int8.
+        globals_: (G,) float32, initially 0.
+        mask: (A,) int8, initially 0.
+        scores: (2,) float64, may be overwritten.
+    """
+    write_game_inputs(game, planes, globals_[1:], mask)
+    write_scores(game, scores)
+    lead = np.float32(scores[game.to_move] - scores[1 - game.to_move])
+    globals_[0] = lead / np.float32(math.sqrt(nodes))
 
 
 # Symmetries

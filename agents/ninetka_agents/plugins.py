@@ -62,7 +62,8 @@ class GamePlugins:
     """Settings of the networks' RAVE search by board size; empty for no RAVE. A key is the smallest number of points of
     the dtype (nodes in Kropki) for which its settings are used."""
     network: str = ""
-    """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.outputs`."""
+    """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.outputs`. A module
+    with a `BoardNetwork` may have its own `write_game_inputs`; see `ninetka_agents.board_features`."""
 
 
 _PLUGINS: dict[str, GamePlugins] = {
@@ -118,6 +119,9 @@ def register_plugins(game: str, plugins: GamePlugins) -> None:
     definition = get_definition(game)
     if _PLUGINS.get(game, plugins) != plugins:
         raise ValueError(f"game {game!r}: other plugins are registered already")
+    if plugins.network:
+        functions = vars(importlib.import_module(plugins.network)).values()
+        found_by_type(definition.dtypes, [one for one in functions if hasattr(one, "py_func")])
     if plugins.prover:
         found_by_type(definition.dtypes, [importlib.import_module(plugins.prover).proven_winner])
     if plugins.heuristics:
@@ -179,4 +183,10 @@ def find_in_prover(dtype: np.dtype[Any], name: str) -> Any:
 def find_in_heuristics(dtype: np.dtype[Any], name: str) -> Any:
     """Return the function `name` of the heuristics of the game with this dtype; None if there is no such function."""
     module = plugins_of(definition_of(dtype).name).heuristics
+    return getattr(importlib.import_module(module), name, None) if module else None
+
+
+def find_in_network(dtype: np.dtype[Any], name: str) -> Any:
+    """Return the function `name` of the network's module of the game with this dtype; None if there is none."""
+    module = plugins_of(definition_of(dtype).name).network
     return getattr(importlib.import_module(module), name, None) if module else None

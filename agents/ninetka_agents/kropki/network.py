@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ninetka_agents.board_features import Inputs, Int8, Ints, make_inputs
+from ninetka_agents.board_features import Floats, Inputs, Int8, Ints, make_inputs
 from ninetka_agents.board_network import BoardNetwork, NetworkConfig, observation_inputs
 from ninetka_agents.outputs import ArrayPart, encoding_threads
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import StateArray
-from ninetka_env.games.kropki.observation import NUM_PLANES, PLANES
-from ninetka_env.games.kropki.rules import DECLARED
+from ninetka_env.core.verbs import State, StateArray
+from ninetka_env.games.kropki.observation import NUM_PLANES, PLANES, write_observation
+from ninetka_env.games.kropki.rules import DECLARED, num_actions, write_legal_mask
 
 __all__ = ["Network", "NetworkConfig"]
 
@@ -21,6 +21,14 @@ _OPPOSING, _OPPOSING_INERT, _OWN_REGION, _DRAWABLE = (
     _PLANE[name] for name in ("opposing", "opposing_inert", "own_region", "drawable")
 )
 _OWN_INERT, _OPPOSING_REGION = _PLANE["own_inert"], _PLANE["opposing_region"]
+
+
+@jit(refcount=False)
+def write_game_inputs(game: State, planes: Int8, globals_: Floats, mask: Int8) -> None:
+    """Write the observation, whether regions are declared, and the legal actions."""
+    write_observation(game, int(game.to_move), planes)
+    globals_[0] = game.territory == DECLARED
+    write_legal_mask(game, mask[: num_actions(game)])
 
 
 class Network(BoardNetwork):
@@ -47,8 +55,7 @@ class Network(BoardNetwork):
             sizes = sorted({*zip(games["width"].tolist(), games["height"].tolist(), strict=True)})
             found = ", ".join(f"{width} x {height}" for width, height in sizes[:3])
             raise ValueError(f"a batch of boards of several sizes, {found}: expected one size")
-        declared = (games["territory"] == DECLARED).astype(np.float32)[:, None]
-        return make_inputs(games, (self.num_planes, height, width), declared, encoding_threads())
+        return make_inputs(games, (self.num_planes, height, width), self.num_globals, encoding_threads())
 
     def from_export(self, observation: Tensor, action_mask: Tensor, *more: Tensor) -> Inputs:
         """Return the inputs of `forward` for what the environment returns; see `BoardNetwork.from_export`.

@@ -74,6 +74,10 @@ MIN_POSITIONS_PER_THREAD = 64
 """Minimum number of positions per thread; with fewer, starting another thread takes longer than it saves."""
 
 
+SCRATCH_WORDS = (4 + NUM_RELATIONS) * NUM_SLOTS
+"""The size of the scratch of `write_features`."""
+
+
 def _firsts(table: dict[str, Feature]) -> list[int]:
     return [feature.first for feature in table.values()]
 
@@ -181,31 +185,46 @@ def _write(
     mask: Int8,
 ) -> None:
     """Claim positions and write their features, until none is left."""
-    landing, content = np.empty(NUM_SLOTS, np.int64), np.empty(NUM_SLOTS, np.int64)
-    occupancy, crossed = np.empty(NUM_SLOTS, np.int64), np.empty(NUM_SECTIONS, np.int64)
-    related = np.empty((NUM_SLOTS, NUM_RELATIONS), np.int64)
+    scratch = np.empty(SCRATCH_WORDS, np.int64)
     while True:
         first, stop = claim(control, 0, len(games), POSITIONS_PER_CLAIM)
         if first == stop:
             return
         for index in range(first, stop):
-            game, viewer = games[index], viewers[index]
-            slots[index], sections[index], globals_[index], related[:] = 0, 0, 0, 0
-            _find_landings(game, landing)
-            _find_contents(game, viewer, content)
-            _find_occupancies(landing, content, occupancy)
-            for section in range(NUM_SECTIONS):
-                _write_section(game, viewer, section, sections[index, section], crossed)
-            for slot in range(NUM_SLOTS):
-                _write_surroundings(game, slot, occupancy, crossed, slots[index, slot])
-            for slot in range(NUM_SLOTS):
-                if landing[slot] >= 0:
-                    _write_slide(game, viewer, slot, landing, content, slots[index], sections[index])
-                    _write_effects(slot, landing, content, slots[index], related)
-            _relate_landings(landing, crossed, related)
-            _pack_relations(related.reshape(-1), relations[index])
-            _write_globals(game, viewer, globals_[index])
-            write_legal_mask(game, mask[index])
+            features = slots[index], sections[index], globals_[index], relations[index], mask[index]
+            write_features(games[index], viewers[index], features, scratch)
+
+
+@jit(inline=True)
+def write_features(game: State, viewer: int, features: Any, scratch: Ints) -> None:
+    """Write the features of a position; for compiled code on a CPU or GPU.
+
+    Args:
+        game: the state.
+        viewer: the seat from which it is seen.
+        features: a row of each array of `Features`, with packed relations; they are overwritten.
+        scratch: (SCRATCH_WORDS,) int64, may be overwritten.
+    """
+    slots, sections, globals_, relations, mask = features
+    landing, content = scratch[:NUM_SLOTS], scratch[NUM_SLOTS : 2 * NUM_SLOTS]
+    occupancy, crossed = scratch[2 * NUM_SLOTS : 3 * NUM_SLOTS], scratch[3 * NUM_SLOTS : 4 * NUM_SLOTS]
+    related = scratch[4 * NUM_SLOTS :]  # kernels for GPUs cannot reshape arrays
+    slots[:], sections[:], globals_[:], related[:] = 0, 0, 0, 0
+    _find_landings(game, landing)
+    _find_contents(game, viewer, content)
+    _find_occupancies(landing, content, occupancy)
+    for section in range(NUM_SECTIONS):
+        _write_section(game, viewer, section, sections[section], crossed)
+    for slot in range(NUM_SLOTS):
+        _write_surroundings(game, slot, occupancy, crossed, slots[slot])
+    for slot in range(NUM_SLOTS):
+        if landing[slot] >= 0:
+            _write_slide(game, viewer, slot, landing, content, slots, sections)
+            _write_effects(slot, landing, content, slots, related)
+    _relate_landings(landing, crossed, related)
+    _pack_relations(related, relations)
+    _write_globals(game, viewer, globals_)
+    write_legal_mask(game, mask)
 
 
 @jit(refcount=False)
@@ -352,8 +371,8 @@ def _write_effects(
             if other == slot or landing[other] < 0:
                 continue
             if ENTRY_SQUARE[other] == square:
-                related[slot, _BLOCKING] |= 1 << other
-                related[other, _BLOCKED_BY] |= 1 << slot
+                related[slot * NUM_RELATIONS + _BLOCKING] |= 1 << other
+                related[other * NUM_RELATIONS + _BLOCKED_BY] |= 1 << slot
                 if content[slot]:
                     rows[other, _THREATS + is_other] += 1
                 if content[other]:
@@ -361,8 +380,8 @@ def _write_effects(
                 else:
                     rows[slot, _BLOCKS_FREE] += 1
             elif _is_between(square, ENTRY_SQUARE[other], landing[other]):
-                related[slot, _SHORTENING] |= 1 << other
-                related[other, _SHORTENED_BY] |= 1 << slot
+                related[slot * NUM_RELATIONS + _SHORTENING] |= 1 << other
+                related[other * NUM_RELATIONS + _SHORTENED_BY] |= 1 << slot
                 if content[slot]:
                     rows[other, _CUTTERS + is_other] += 1
                 if content[other]:
@@ -378,7 +397,7 @@ def _relate_landings(landing: Ints, same_section: Ints, related: Ints) -> None:
             same_section[SECTION[landing[slot]]] |= 1 << slot
     for slot in range(NUM_SLOTS):
         if landing[slot] >= 0:
-            related[slot, _SAME_SECTION] = same_section[SECTION[landing[slot]]] & ~(1 << slot)
+            related[slot * NUM_RELATIONS + _SAME_SECTION] = same_section[SECTION[landing[slot]]] & ~(1 << slot)
 
 
 @jit(refcount=False)

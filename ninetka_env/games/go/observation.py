@@ -74,7 +74,7 @@ def write_observation(game: State, viewer: int, planes: Tensor) -> None:
     if game.planes:
         _write_alphazero(game, viewer, planes)
     else:
-        _write_standard(game, viewer, planes)
+        write_standard_planes(game, viewer, planes)
 
 
 @jit(refcount=False)
@@ -88,7 +88,8 @@ def _write_alphazero(game: State, viewer: int, planes: Tensor) -> None:
 
 
 @jit(refcount=False)
-def _write_standard(game: State, viewer: int, planes: Tensor) -> None:
+def write_standard_planes(game: State, viewer: int, planes: Tensor) -> None:
+    """Write the planes `"standard"` as seen by seat `viewer` into `planes`, (16 * points,) int8."""
     own, on = viewer + 1, not is_over(game)
     _write_stones(game, own, planes, _STONES)
     _write_stones(game, 3 - own, planes, _STONES + 1)
