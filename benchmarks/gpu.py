@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,6 +46,7 @@ def differences(spec: str) -> int:
     cpu.reset(seed=1)
     gpu.reset(seed=1)
     outputs = ("observations", "action_mask", "to_move", "final_scores", "final_winner")
+    network = load_network(spec)
     for ply in range(PLIES):
         actions = gpu.sample_legal()
         same = np.array_equal(actions.cpu(), cpu.sample_legal())
@@ -52,6 +54,9 @@ def differences(spec: str) -> int:
         cpu.step(actions.cpu().numpy())
         names = ("rewards", "terminated", *outputs * (ply % COMPARED_EVERY == 0))
         same &= all(np.array_equal(getattr(gpu, name).cpu(), getattr(cpu, name)) for name in names)
+        if ply % COMPARED_EVERY == 0:
+            inputs = zip(network.encode_on_device(gpu), network.encode(cpu.games), strict=True)
+            same &= all(np.array_equal(tensor.cpu(), array) for tensor, array in inputs)
         found += not (same and gpu.states().tobytes() == cpu.games.tobytes())
     gpu.check()
     return found
@@ -86,16 +91,33 @@ def random_games(spec: str, count: int) -> Callable[[], None]:
     return run
 
 
+def load_network(spec: str) -> Any:
+    """Return the shipped network of a game, on the GPU."""
+    game, device = load_variant(spec).definition.name, torch.device("cpu" if IS_SIMULATED else "cuda")
+    return load_checkpoint(shipped_network(game), device, game)[0].eval()
+
+
 def evaluations(spec: str, bf16: bool) -> Callable[[], None]:
     """Return a function that evaluates `ENCODED` positions on the CPU with a network on the GPU."""
-    game, device = load_variant(spec).definition.name, torch.device("cpu" if IS_SIMULATED else "cuda")
-    network = load_checkpoint(shipped_network(game), device, game)[0]
-    envs, evaluate = GameVectorEnv(ENCODED, load_variant(spec)), network_evaluate(network.eval(), bf16=bf16)
+    envs, evaluate = GameVectorEnv(ENCODED, load_variant(spec)), network_evaluate(load_network(spec), bf16=bf16)
     for _ in range(2 if IS_SIMULATED else 50):
         envs.step(envs.sample_legal())
 
     def run() -> None:
         evaluate(envs.games)
+
+    return run
+
+
+def device_evaluations(spec: str, bf16: bool) -> Callable[[], None]:
+    """Return a function that evaluates `ENCODED` positions on the GPU with a network there."""
+    network, envs = load_network(spec), DeviceVectorEnv(ENCODED, load_variant(spec))
+    for _ in range(2 if IS_SIMULATED else 50):
+        envs.step(envs.sample_legal())
+
+    def run() -> None:
+        with torch.inference_mode(), torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
+            network(network.encode_on_device(envs))
 
     return run
 
@@ -115,8 +137,9 @@ def rows() -> Iterator[Row]:
             what = f"{spec}: random play, {count} games, observation and mask, {card}"
             yield Row(what, "plies/s", rate(random_games(spec, count), count))
         for bf16 in (False, True):
-            what = f"{spec}: its network, {ENCODED} states on the CPU, {'bfloat16' if bf16 else 'float32'}, {card}"
-            yield Row(what, "positions/s", rate(evaluations(spec, bf16), ENCODED))
+            for place, runs in (("CPU", evaluations), ("GPU", device_evaluations)):
+                what = f"{spec}: its network, {ENCODED} states on the {place}, {'bfloat16' if bf16 else 'float32'}"
+                yield Row(f"{what}, {card}", "positions/s", rate(runs(spec, bf16), ENCODED))
 
 
 if __name__ == "__main__":

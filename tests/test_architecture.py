@@ -56,10 +56,12 @@ AGENT_TORCH_MODULES = {
     "ninetka_agents.averaging",
     "ninetka_agents.board_network",
     "ninetka_agents.checkpoint",
+    "ninetka_agents.device_inputs",
     "ninetka_agents.export",
     "ninetka_agents.go.network",
     "ninetka_agents.kropki.network",
     "ninetka_agents.net_agent",
+    "ninetka_agents.ninetka.device_features",
     "ninetka_agents.ninetka.network",
     "ninetka_agents.outputs",
 }
@@ -127,6 +129,8 @@ NUMBA_INTERNALS = {
     },
     "ninetka_env.gpu.device": {"llvmlite.ir", "numba.cuda.target.CUDATargetContext"},
     "ninetka_env.gpu.kernels": {"numba.cuda"},
+    "ninetka_agents.device_inputs": {"numba.cuda"},
+    "ninetka_agents.ninetka.device_features": {"numba.cuda"},
     "tests.gpu.test_gpu_compilation": {"numba.cuda.dispatcher"},
     "ninetka_agents.ninetka.solver.simd": {
         "llvmlite.ir",

@@ -173,6 +173,18 @@ class BoardNetwork(nn.Module):
         """
         raise NotImplementedError
 
+    def encode_on_device(self, envs: Any) -> Inputs:
+        """Return the inputs for the games of `envs`, a `ninetka_env.gpu.vector.DeviceVectorEnv`, computed on its GPU.
+
+        They are new tensors, the same numbers as those of `encode(envs.states())`. This does not wait for the device.
+
+        Raises:
+            ValueError: if the games are not of the game of this network.
+        """
+        from ninetka_agents.device_inputs import encode_boards  # it needs numba's module for CUDA
+
+        return encode_boards(self, envs)
+
     def evaluate(self, games: StateArray) -> Evaluation:
         """Evaluate (B,) states from the point of view of the seats to move."""
         return evaluate_states(self, games)

@@ -49,6 +49,7 @@ class DeviceVectorEnv:
         final_scores: (N, n) of the game's `score_dtype`, the final scores of the last game that has ended in each row.
         final_winner: (N,) int8, the winner of the last game that has ended in each row: a seat or -1 (`DRAWN`); -2
             (`UNFINISHED`) if no game has ended there.
+        state_bytes: (N, B) uint8, the bytes of the states, for other kernels; see `states`.
     """
 
     def __init__(
@@ -92,14 +93,14 @@ class DeviceVectorEnv:
         self.final_winner, self.final_scores, self.rewards, targets = (
             torch.from_numpy(array).to(device) for array in outcomes
         )
-        self._states = torch.zeros((count, variant.dtype.itemsize), dtype=torch.uint8, device=device)
+        self.state_bytes = torch.zeros((count, variant.dtype.itemsize), dtype=torch.uint8, device=device)
         self._actions = torch.zeros(count, dtype=torch.int64, device=device)
         self._illegal = torch.full((count,), kernels.NO_ACTION, device=device)
         self._chosen = torch.zeros(count, dtype=torch.bool, device=device)
         self._streams = torch.zeros(2 * count, dtype=torch.int64, device=device)  # the bits of uint64
         options = torch.tensor(variant.codes, dtype=torch.int64, device=device)
         self._kept = targets, options  # kernels use their memory
-        games, streams = as_array(self._states, variant.dtype), as_array(self._streams, np.uint64)
+        games, streams = as_array(self.state_bytes, variant.dtype), as_array(self._streams, np.uint64)
         actions, terminated = as_array(self._actions), as_array(self.terminated)
         outcome_arrays = map(as_array, (self.final_winner, self.final_scores, self.rewards, targets))
         self._start_arguments = games, as_array(self._chosen), as_array(options), streams
@@ -146,7 +147,7 @@ class DeviceVectorEnv:
             self._launch_per_game(kernels.start_games, *self._start_arguments)
         else:
             rows = np.broadcast_to(states, where.sum()).copy().view(np.uint8).reshape(where.sum(), -1)
-            self._states[self._chosen] = torch.from_numpy(rows).to(self.device)
+            self.state_bytes[self._chosen] = torch.from_numpy(rows).to(self.device)
         self._refresh()
         return self.observations
 
@@ -193,7 +194,7 @@ class DeviceVectorEnv:
 
         They can be given to agents, to `reset` of any environment as positions, and saved.
         """
-        return self._states.cpu().numpy().copy().reshape(-1).view(self.variant.dtype)
+        return self.state_bytes.cpu().numpy().copy().reshape(-1).view(self.variant.dtype)
 
     def close(self) -> None:
         """Do nothing; for symmetry with the environment on the CPU."""

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from ninetka_agents.outputs import MASKED
+from ninetka_agents.plugins import network_of
 from ninetka_env import go_v0, kropki_v0, ninetka_v0
 from ninetka_env.api.vector import GameVectorEnv
 from ninetka_env.core.registry import load_variant
@@ -183,3 +185,20 @@ def test_numbers_that_do_not_fit_are_refused(env):
 def test_a_wrong_option_is_named_with_the_allowed_values(options, message):
     with pytest.raises(ValueError, match=message):
         DeviceVectorEnv(**{"num_envs": 2, "variant": load_variant(SPEC)} | options)
+
+
+@pytest.mark.parametrize("spec", [SPEC, "go:size=5", "kropki:width=6,height=5"])
+def test_a_network_evaluates_games_on_the_device(spec):
+    env = DeviceVectorEnv(3, load_variant(spec))
+    network = network_of(env.variant.definition.name).Network()
+    for _ in range(3):
+        env.step(env.sample_legal())
+    outputs = network(network.encode_on_device(env))
+    assert outputs.logits.shape[0] == outputs.values.shape[0] == 3
+    legal = outputs.logits[:, : env.action_mask.shape[1]] > MASKED / 2
+    assert torch.equal(legal, env.action_mask == 1)
+
+
+def test_a_network_of_another_game_is_refused(env):
+    with pytest.raises(ValueError, match="the network plays go, the games are ninetka"):
+        network_of("go").Network().encode_on_device(env)

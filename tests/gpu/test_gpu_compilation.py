@@ -18,6 +18,8 @@ if importlib.util.find_spec("numba_cuda") is None:
 from numba import cuda, from_dtype, types
 from numba.cuda import dispatcher
 
+from ninetka_agents.device_inputs import write_input_rows
+from ninetka_agents.ninetka.device_features import write_feature_rows
 from ninetka_env.core.registry import Variant, load_variant
 from ninetka_env.gpu import kernels
 from ninetka_env.gpu.device import IS_SIMULATED
@@ -46,7 +48,14 @@ def kernels_of(variant: Variant) -> dict[str, tuple[object, tuple[types.Type, ..
     tables = [array(score, 2), array(types.float32, 2), array(types.int8, 2)]
     step = (games, numbers, numbers, numbers, streams, types.int64, flags, bytes_, *tables)
     outputs = kernels.output_kernel(size, kernels.games_per_block(size))
+    rows, row_bytes, row_numbers = array(types.int8, 2), array(types.uint8, 2), array(types.float32, 2)
+    if variant.definition.name == "ninetka":
+        tokens = array(types.int8, 3)
+        inputs = (write_feature_rows, (games, tokens, tokens, rows, row_bytes, rows))
+    else:
+        inputs = (write_input_rows, (games, types.int64, rows, row_numbers, rows))
     return {
+        "inputs": inputs,
         "start": (kernels.start_games, (games, flags, numbers, streams)),
         "sample": (kernels.sample_actions, (games, streams, numbers)),
         "step": (kernels.step_games, step),

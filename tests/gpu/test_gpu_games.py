@@ -16,12 +16,15 @@ pytest.importorskip("torch")
 
 import torch
 
+from ninetka_agents.plugins import network_of
 from ninetka_env import ninetka_v0
 from ninetka_env.api.vector import GameVectorEnv, make_vector_env
 from ninetka_env.core.registry import load_variant
 from ninetka_env.gpu.vector import DeviceVectorEnv
 
 SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
+INPUTS_EVERY = 9
+"""Number of plies between positions whose inputs for a network are recorded: all phases of a game are among them."""
 ARRAYS = ("observations", "action_mask", "to_move", "rewards", "terminated", "final_scores", "final_winner")
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="needs compiled games to compare with")
@@ -32,16 +35,20 @@ def record(path: Path, spec: str, reward: str, num_envs: int, steps: int) -> int
     env = GameVectorEnv(num_envs, load_variant(spec), reward)
     env.reset(seed=7)
     found: dict[str, list[object]] = {name: [] for name in (*ARRAYS, "states", "actions")}
-    ended = 0
+    network, ended = network_of(load_variant(spec).definition.name).Network(), 0
     for step in range(steps):
         for name in ARRAYS:
             found[name].append(getattr(env, name).copy())
+        if step % INPUTS_EVERY == 0:
+            for name, array in network.encode(env.games)._asdict().items():
+                found.setdefault(f"inputs.{name}", []).append(array)
         found["states"].append(env.games.copy().view(np.uint8).reshape(num_envs, -1))
         found["actions"].append(actions := env.sample_legal())
         if step + 1 < steps:
             env.step(actions)
             ended += int(env.terminated.sum())
-    np.savez(path, about=json.dumps({"spec": spec, "reward": reward, "seed": 7}), **found)
+    about = {"spec": spec, "reward": reward, "seed": 7, "inputs_every": INPUTS_EVERY}
+    np.savez(path, about=json.dumps(about), **found)
     return ended
 
 

@@ -227,6 +227,18 @@ class Network(nn.Module):
         """Return the input features of (B,) states, as seen by the seats to move."""
         return make_packed_features(games, threads=encoding_threads())
 
+    def encode_on_device(self, envs: Any) -> Inputs:
+        """Return the inputs for the games of `envs`, a `ninetka_env.gpu.vector.DeviceVectorEnv`, computed on its GPU.
+
+        They are new tensors, the same numbers as those of `encode(envs.states())`. This does not wait for the device.
+
+        Raises:
+            ValueError: if the games are not of the game of this network.
+        """
+        from ninetka_agents.ninetka.device_features import encode_games  # it needs numba's module for CUDA
+
+        return Inputs(*encode_games(self, envs))
+
     def evaluate(self, games: StateArray) -> Evaluation:
         """Evaluate (B,) states from the point of view of the seats to move."""
         return evaluate_states(self, games)
