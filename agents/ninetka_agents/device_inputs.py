@@ -16,11 +16,8 @@ from torch import Tensor
 from ninetka_agents import board_features
 from ninetka_agents.board_features import write_inputs
 from ninetka_env.core.registry import limits_of
-from ninetka_env.gpu.device import as_array, launch
+from ninetka_env.gpu.device import as_array, launch_per_game
 from ninetka_env.gpu.vector import DeviceVectorEnv
-
-THREADS = 64
-"""Threads per block; each computes the inputs of one position."""
 
 
 @cuda.jit
@@ -40,7 +37,7 @@ def encode_boards(network: Any, envs: DeviceVectorEnv) -> board_features.Inputs:
     globals_ = new_rows(envs, torch.float32, network.num_globals)
     mask = new_rows(envs, torch.int8, limits_of(envs.variant.dtype).actions)
     arrays = as_array(planes.flatten(1)), as_array(globals_), as_array(mask)
-    launch_per_game(write_input_rows, envs, height * width, *arrays)
+    write_rows(write_input_rows, envs, height * width, *arrays)
     return board_features.Inputs(planes, globals_, mask)
 
 
@@ -55,8 +52,7 @@ def new_rows(envs: DeviceVectorEnv, dtype: torch.dtype, *shape: int) -> Tensor:
     return torch.zeros((envs.num_envs, *shape), dtype=dtype, device=envs.device)
 
 
-def launch_per_game(kernel: Any, envs: DeviceVectorEnv, *arguments: Any) -> None:
+def write_rows(kernel: Any, envs: DeviceVectorEnv, *arguments: Any) -> None:
     """Launch a kernel whose first argument is the array of states, with a thread per game."""
-    threads = min(THREADS, envs.num_envs)
     games = as_array(envs.state_bytes, envs.variant.dtype)
-    launch(kernel, envs.device, -(-envs.num_envs // threads), threads, games, *arguments)
+    launch_per_game(kernel, envs.device, envs.num_envs, games, *arguments)

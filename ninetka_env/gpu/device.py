@@ -22,6 +22,9 @@ IS_SIMULATED = bool(numba.config.ENABLE_CUDASIM)
 MIN_CAPABILITY = (7, 5)
 """The oldest compute capability that CUDA 13 supports: Turing (2018)."""
 
+GAME_THREADS = 128
+"""Threads per block of kernels with one thread per game."""
+
 
 def find_device(device: Any) -> torch.device:
     """Return the device for tensors; the CPU in the simulator.
@@ -69,6 +72,12 @@ def launch(kernel: Any, device: torch.device, blocks: int, threads: int, *argume
     with cuda.gpus[device.index]:
         stream = _stream(torch.cuda.current_stream(device).cuda_stream)
         kernel[blocks, threads, stream](*arguments)
+
+
+def launch_per_game(kernel: Any, device: torch.device, count: int, *arguments: Any) -> None:
+    """Launch a kernel with one thread for each of `count` games; see `launch`."""
+    threads = min(GAME_THREADS, count)
+    launch(kernel, device, -(-count // threads), threads, *arguments)
 
 
 @functools.lru_cache(maxsize=64)

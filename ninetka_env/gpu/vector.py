@@ -21,10 +21,8 @@ from ninetka_env.core.random_streams import make_game_streams
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.gpu import kernels
-from ninetka_env.gpu.device import IS_SIMULATED, as_array, find_device, launch
+from ninetka_env.gpu.device import IS_SIMULATED, as_array, find_device, launch, launch_per_game
 
-GAME_THREADS = 128
-"""Threads per block of kernels with one thread per game."""
 OUTPUT_THREADS = 4 if IS_SIMULATED else 128
 """Threads per block that write outputs; the simulator starts a thread of Python for each."""
 
@@ -144,7 +142,7 @@ class DeviceVectorEnv:
             self.final_winner.fill_(UNFINISHED)
         self._chosen.copy_(torch.from_numpy(where))
         if states is None:
-            self._launch_per_game(kernels.start_games, *self._start_arguments)
+            launch_per_game(kernels.start_games, self.device, self.num_envs, *self._start_arguments)
         else:
             rows = np.broadcast_to(states, where.sum()).copy().view(np.uint8).reshape(where.sum(), -1)
             self.state_bytes[self._chosen] = torch.from_numpy(rows).to(self.device)
@@ -163,7 +161,7 @@ class DeviceVectorEnv:
             TypeError: if the actions are not integers.
         """
         self._actions.copy_(self._checked(actions))
-        self._launch_per_game(kernels.step_games, *self._step_arguments)
+        launch_per_game(kernels.step_games, self.device, self.num_envs, *self._step_arguments)
         self._refresh()
         if self._validate:
             self.check()
@@ -171,7 +169,7 @@ class DeviceVectorEnv:
 
     def sample_legal(self) -> Tensor:
         """Return a random legal action for each game, (N,) int64; the same as `GameVectorEnv.sample_legal`."""
-        self._launch_per_game(kernels.sample_actions, *self._sample_arguments)
+        launch_per_game(kernels.sample_actions, self.device, self.num_envs, *self._sample_arguments)
         return self._actions.clone()
 
     def check(self) -> None:
@@ -214,10 +212,6 @@ class DeviceVectorEnv:
         streams = torch.from_numpy(make_game_streams(seed, self.num_envs).view(np.int64)).to(self.device)
         chosen = torch.from_numpy(np.tile(where, 2)).to(self.device)
         self._streams.copy_(torch.where(chosen, streams, self._streams))
-
-    def _launch_per_game(self, kernel: Any, *arguments: Any) -> None:
-        threads = min(GAME_THREADS, self.num_envs)
-        launch(kernel, self.device, -(-self.num_envs // threads), threads, *arguments)
 
     def _refresh(self) -> None:
         """Write observations, masks and seats to move."""

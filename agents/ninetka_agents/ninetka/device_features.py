@@ -13,7 +13,7 @@ import torch
 from numba import cuda
 from torch import Tensor
 
-from ninetka_agents.device_inputs import check_game, launch_per_game, new_rows
+from ninetka_agents.device_inputs import check_game, new_rows, write_rows
 from ninetka_agents.ninetka.feature_tables import (
     NUM_GLOBAL_FEATURES,
     NUM_RELATIONS,
@@ -46,5 +46,5 @@ def encode_games(network: Any, envs: DeviceVectorEnv) -> tuple[Tensor, ...]:
         new_rows(envs, torch.uint8, NUM_SLOTS * NUM_RELATIONS * NUM_SLOTS // 8),
         new_rows(envs, torch.int8, NUM_ACTIONS),
     )
-    launch_per_game(write_feature_rows, envs, *map(as_array, inputs))
+    write_rows(write_feature_rows, envs, *map(as_array, inputs))
     return inputs
