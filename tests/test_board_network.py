@@ -113,7 +113,7 @@ def test_inputs_are_the_environments_planes_for_any_batch(spec):
 def test_inputs_do_not_depend_on_the_number_of_threads(spec):
     games, shape = games_of(spec), load_variant(spec).sizes.planes
     records = records_of(games * (4 * MIN_POSITIONS_PER_THREAD // len(games) + 1))
-    one, shared = (make_inputs(records, shape, network_for(spec).num_globals, threads) for threads in (1, 3))
+    one, shared = (make_inputs(records, shape, threads) for threads in (1, 3))
     for alone, many in zip(one, shared, strict=True):
         np.testing.assert_array_equal(alone, many)
 

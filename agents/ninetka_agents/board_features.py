@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.plugins import find_in_network
+from ninetka_agents.plugins import find_in_network_inputs
 from ninetka_env.core.batch import as_states
 from ninetka_env.core.jit import jit, readonly_array
 from ninetka_env.core.registry import limits_of
@@ -53,12 +53,12 @@ class Inputs(NamedTuple):
     """(B, A) int8: the legal actions; A is the maximum number of actions for states of this dtype."""
 
 
-@verb(find=find_in_network)
+@verb(find=find_in_network_inputs)
 def write_game_inputs(game: State, planes: Int8, globals_: Floats, mask: Int8) -> None:
     """Write the inputs of a position that the game defines: all but the lead.
 
     By default these are the observation and the legal actions of the seat to move. A game whose network has other
-    inputs implements this in the module of the network.
+    inputs has a module with this function and `NUM_GLOBALS`, G; see `GamePlugins.network_inputs`.
 
     Args:
         game: the state.
@@ -70,17 +70,16 @@ def write_game_inputs(game: State, planes: Int8, globals_: Floats, mask: Int8) -
     write_legal_mask(game, mask[: num_actions(game)])
 
 
-def make_inputs(games: StateArray, shape: tuple[int, int, int], num_globals: int = 1, threads: int = 1) -> Inputs:
+def make_inputs(games: StateArray, shape: tuple[int, int, int], threads: int = 1) -> Inputs:
     """Return the inputs for (B,) states of one game and one board size.
 
     Args:
         games: the states.
-        shape: (C, height, width) of an observation.
-        num_globals: G, the number of global numbers: the lead, and those of the game's `write_game_inputs`.
+        shape: (C, height, width) of the planes.
         threads: maximum number of threads; the inputs do not depend on it.
     """
     games = as_states(games)
-    count = len(games)
+    count, num_globals = len(games), find_in_network_inputs(games.dtype, "NUM_GLOBALS") or 1
     planes, globals_ = np.empty((count, *shape), np.int8), np.zeros((count, num_globals), np.float32)
     mask = np.zeros((count, limits_of(games.dtype).actions), np.int8)
     threads = min(threads, count // MIN_POSITIONS_PER_THREAD)
@@ -100,7 +99,7 @@ def _write(control: Control, games: StateArray, nodes: int, planes: Int8, global
             write_inputs(games[index], nodes, planes[index], globals_[index], mask[index], scores)
 
 
-@jit(inline=True)
+@jit(refcount=False)
 def write_inputs(game: State, nodes: int, planes: Int8, globals_: Floats, mask: Int8, scores: Doubles) -> None:
     """Write the inputs of a position with `nodes` nodes; for compiled code on a CPU or GPU.
 

@@ -62,8 +62,10 @@ class GamePlugins:
     """Settings of the networks' RAVE search by board size; empty for no RAVE. A key is the smallest number of points of
     the dtype (nodes in Kropki) for which its settings are used."""
     network: str = ""
-    """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.outputs`. A module
-    with a `BoardNetwork` may have its own `write_game_inputs`; see `ninetka_agents.board_features`."""
+    """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.outputs`."""
+    network_inputs: str = ""
+    """Module with the game's own `write_game_inputs` and `NUM_GLOBALS`, see `ninetka_agents.board_features`; empty for
+    the default inputs. It is imported without PyTorch."""
 
 
 _PLUGINS: dict[str, GamePlugins] = {
@@ -87,6 +89,7 @@ _PLUGINS: dict[str, GamePlugins] = {
         heuristics="ninetka_agents.go.heuristics",
         guided_rave={0: GuidedRaveSettings("mcts:rave,playouts=heavy")},
         network="ninetka_agents.go.network",
+        network_inputs="ninetka_agents.go.inputs",
     ),
     "kropki": GamePlugins(
         agents={
@@ -104,6 +107,7 @@ _PLUGINS: dict[str, GamePlugins] = {
             145: GuidedRaveSettings("mcts:rave,local,playouts=heavy", value_weight=0.0, playouts=2048),
         },
         network="ninetka_agents.kropki.network",
+        network_inputs="ninetka_agents.kropki.inputs",
     ),
 }
 
@@ -119,13 +123,10 @@ def register_plugins(game: str, plugins: GamePlugins) -> None:
     definition = get_definition(game)
     if _PLUGINS.get(game, plugins) != plugins:
         raise ValueError(f"game {game!r}: other plugins are registered already")
-    if plugins.network:
-        functions = vars(importlib.import_module(plugins.network)).values()
-        found_by_type(definition.dtypes, [one for one in functions if hasattr(one, "py_func")])
     if plugins.prover:
         found_by_type(definition.dtypes, [importlib.import_module(plugins.prover).proven_winner])
-    if plugins.heuristics:
-        functions = vars(importlib.import_module(plugins.heuristics)).values()
+    for module in filter(None, (plugins.heuristics, plugins.network_inputs)):
+        functions = vars(importlib.import_module(module)).values()
         found_by_type(definition.dtypes, [one for one in functions if hasattr(one, "py_func")])
     _PLUGINS[game] = plugins
 
@@ -186,7 +187,7 @@ def find_in_heuristics(dtype: np.dtype[Any], name: str) -> Any:
     return getattr(importlib.import_module(module), name, None) if module else None
 
 
-def find_in_network(dtype: np.dtype[Any], name: str) -> Any:
-    """Return the function `name` of the network's module of the game with this dtype; None if there is none."""
-    module = plugins_of(definition_of(dtype).name).network
+def find_in_network_inputs(dtype: np.dtype[Any], name: str) -> Any:
+    """Return `name` of the module of network inputs of the game with this dtype; None if there is none."""
+    module = plugins_of(definition_of(dtype).name).network_inputs
     return getattr(importlib.import_module(module), name, None) if module else None

@@ -79,7 +79,7 @@ def functions(name):
     def features(games):
         if name == "ninetka":
             return [array.tobytes() for array in make_features(games)]
-        return [array.tobytes() for array in make_inputs(games, variant.sizes.planes, {"go": 5, "kropki": 2}[name])]
+        return [array.tobytes() for array in make_inputs(games, variant.sizes.planes)]
 
     agents = {spec: first_actions(spec) for spec in ("random", "mcts:simulations=4", *AGENTS[name])}
     observed = {"observe": lambda games: [array.tobytes() for array in observe(games, variant)]}

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ninetka_agents.board_features import Floats, Inputs, Int8, make_inputs
+from ninetka_agents.board_features import Inputs, make_inputs
 from ninetka_agents.board_network import BoardNetwork, NetworkConfig, observation_inputs
+from ninetka_agents.go.inputs import NUM_GLOBALS
 from ninetka_agents.outputs import ArrayInfo, ArrayPart, encoding_threads
-from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import State, StateArray
-from ninetka_env.games.go.observation import PLANE_COUNTS, STANDARD, write_standard_planes
-from ninetka_env.games.go.rules import PLANE_SETS, SCORINGS, write_legal_mask
+from ninetka_env.core.verbs import StateArray
+from ninetka_env.games.go.observation import PLANE_COUNTS, STANDARD
+from ninetka_env.games.go.rules import PLANE_SETS, SCORINGS
 from ninetka_env.games.go.scoring import AREA, TERRITORY
 
 __all__ = ["Network", "NetworkConfig"]
@@ -43,35 +43,21 @@ _EXPORT_INPUTS = observation_inputs(
 _EXPORT_OPTIONS = {"planes": repr(PLANE_SETS[_STANDARD])}
 
 
-@jit(refcount=False)
-def write_game_inputs(game: State, planes: Int8, globals_: Floats, mask: Int8) -> None:
-    """Write the planes `"standard"`, komi and scoring (one-hot), and the legal actions but for resigning.
-
-    The komi is given from the view of the player to move, so it is negative for Black. The planes do not depend on the
-    game's option `planes`.
-    """
-    write_standard_planes(game, int(game.to_move), planes)
-    globals_[0] = (-0.5 if game.to_move == 0 else 0.5) * game.komi / math.sqrt(len(game.empty))
-    for scoring in range(len(SCORINGS)):
-        globals_[1 + scoring] = game.scoring == scoring
-    write_legal_mask(game, mask[: len(game.empty) + 1])
-
-
 class Network(BoardNetwork):
     """A network that reads the planes `"standard"`, the lead, the komi and the scoring. It never resigns."""
 
     game = "go"
     num_planes = PLANE_COUNTS[_STANDARD]
-    num_globals = 2 + len(SCORINGS)
+    num_globals = NUM_GLOBALS
     action_layers = 1
     other_actions = 2  # pass and resign
     export_inputs = _EXPORT_INPUTS
     export_options = _EXPORT_OPTIONS
 
     def encode(self, games: StateArray) -> Inputs:
-        """Return the network inputs of (B,) states; see `write_game_inputs`."""
+        """Return the network inputs of (B,) states; see `ninetka_agents.go.inputs`."""
         side = math.isqrt(games.dtype["empty"].shape[0])
-        return make_inputs(games, (self.num_planes, side, side), self.num_globals, encoding_threads())
+        return make_inputs(games, (self.num_planes, side, side), encoding_threads())
 
     def from_export(self, observation: Tensor, action_mask: Tensor, *more: Tensor) -> Inputs:
         """Return the inputs of `forward` for what the environment returns, with the planes `"standard"`.

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ninetka_agents.board_features import Floats, Inputs, Int8, Ints, make_inputs
+from ninetka_agents.board_features import Inputs, Int8, Ints, make_inputs
 from ninetka_agents.board_network import BoardNetwork, NetworkConfig, observation_inputs
+from ninetka_agents.kropki.inputs import NUM_GLOBALS
 from ninetka_agents.outputs import ArrayPart, encoding_threads
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import State, StateArray
-from ninetka_env.games.kropki.observation import NUM_PLANES, PLANES, write_observation
-from ninetka_env.games.kropki.rules import DECLARED, num_actions, write_legal_mask
+from ninetka_env.core.verbs import StateArray
+from ninetka_env.games.kropki.observation import NUM_PLANES, PLANES
 
 __all__ = ["Network", "NetworkConfig"]
 
@@ -23,20 +23,12 @@ _OPPOSING, _OPPOSING_INERT, _OWN_REGION, _DRAWABLE = (
 _OWN_INERT, _OPPOSING_REGION = _PLANE["own_inert"], _PLANE["opposing_region"]
 
 
-@jit(refcount=False)
-def write_game_inputs(game: State, planes: Int8, globals_: Floats, mask: Int8) -> None:
-    """Write the observation, whether regions are declared, and the legal actions."""
-    write_observation(game, int(game.to_move), planes)
-    globals_[0] = game.territory == DECLARED
-    write_legal_mask(game, mask[: num_actions(game)])
-
-
 class Network(BoardNetwork):
     """A board network whose inputs are the planes, the lead, and whether regions are declared."""
 
     game = "kropki"
     num_planes = NUM_PLANES
-    num_globals = 2
+    num_globals = NUM_GLOBALS
     action_layers = 2  # placing on a node, drawing the core that the node names
     other_actions = 1  # ending the turn
     export_inputs = observation_inputs(
@@ -55,7 +47,7 @@ class Network(BoardNetwork):
             sizes = sorted({*zip(games["width"].tolist(), games["height"].tolist(), strict=True)})
             found = ", ".join(f"{width} x {height}" for width, height in sizes[:3])
             raise ValueError(f"a batch of boards of several sizes, {found}: expected one size")
-        return make_inputs(games, (self.num_planes, height, width), self.num_globals, encoding_threads())
+        return make_inputs(games, (self.num_planes, height, width), encoding_threads())
 
     def from_export(self, observation: Tensor, action_mask: Tensor, *more: Tensor) -> Inputs:
         """Return the inputs of `forward` for what the environment returns; see `BoardNetwork.from_export`.
