@@ -41,7 +41,7 @@ from ninetka_env.core.registry import (
     load_variant,
     register,
 )
-from ninetka_env.core.verbs import is_over
+from ninetka_env.core.verbs import is_over, writes_bits
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import STATE_DTYPE
 
@@ -322,6 +322,21 @@ def plays(game, action):
 )
 def test_functions_that_are_no_verbs_are_refused(function, message):
     assert_refused(toy.definition(compiled=(*toy.COMPILED, function)), message)
+
+
+def write_legal_bits(game, words):
+    words[0] = 0
+
+
+def test_a_game_that_writes_only_some_bits_is_refused():
+    message = r"game 'toy': write_observation_bits and write_legal_bits: expected both of them or none$"
+    assert_refused(toy.definition(compiled=(*toy.COMPILED, write_legal_bits)), message)
+
+
+@pytest.mark.usefixtures("toy_registry")
+def test_a_game_need_not_write_bits():
+    register(toy.definition())
+    assert [writes_bits(dtype) for dtype in (toy.TOY, load_variant("go").dtype)] == [False, True]
 
 
 @pytest.mark.parametrize("missing", toy.COMPILED, ids=lambda function: function.__name__)

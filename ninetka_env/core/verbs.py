@@ -23,6 +23,7 @@ import numpy.typing as npt
 from numba import types
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
+from ninetka_env.core.bits import Words
 from ninetka_env.core.cache import found_by_type
 from ninetka_env.core.jit import jit
 from ninetka_env.core.random_streams import Streams, draw_below
@@ -147,6 +148,8 @@ def register_functions(dtypes: Iterable[np.dtype[Any]], functions: Mapping[str, 
             raise ValueError(f"{name} takes {VERB_ARITY[name]} arguments, this one {count}")
     if missing := [name for name in REQUIRED_VERBS if name not in functions]:
         raise ValueError(f"the compiled functions lack {', '.join(missing)}")
+    if ("write_observation_bits" in functions) != ("write_legal_bits" in functions):
+        raise ValueError("write_observation_bits and write_legal_bits: expected both of them or none")
     types_ = list(dtypes)
     _FUNCTIONS.update(dict.fromkeys(types_, functions))
     found_by_type(types_, functions.values())
@@ -302,6 +305,33 @@ def write_fast_planes(game: State, viewer: int, planes: Mask) -> None:
     `write_slow_planes` has written, or the observation of the seat to move at an earlier ply of the same game.
     """
     write_observation(game, viewer, planes)
+
+
+# Optional verbs: observations on a GPU. A game implements both or none: see `writes_bits`.
+
+
+@verb
+def write_observation_bits(game: State, viewer: int, words: Words) -> None:
+    """Write the observation of seat `viewer` as bits: the same numbers as `write_observation`.
+
+    Args:
+        game: the state.
+        viewer: the seat that observes.
+        words: (ceil(C * H * W / 32),) uint32. Element e of the observation is bit `e % 32` of word `e // 32`. Every
+            word is written; unused bits of the last word are 0. `ninetka_env.core.bits` has functions for such arrays.
+    """
+    raise NotImplementedError("a GPU then copies what write_observation writes")
+
+
+@verb
+def write_legal_bits(game: State, words: Words) -> None:
+    """Write the mask of `write_legal_mask` as bits into `words`, (ceil(num_actions / 32),) uint32, every word."""
+    raise NotImplementedError("a GPU then copies what write_legal_mask writes")
+
+
+def writes_bits(dtype: np.dtype[Any]) -> bool:
+    """Return whether the game with this dtype implements `write_observation_bits` and `write_legal_bits`."""
+    return _find_registered(dtype, write_observation_bits.__name__) is not None
 
 
 # Relative seats: relative seat r is seat `(viewer + r) % n`, so the viewer is relative seat 0

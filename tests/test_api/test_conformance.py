@@ -165,6 +165,37 @@ class SlowPlaneChanges:
             planes[square] = game.board[square] == viewer + 1
 
 
+class UnusedBitIsSet:
+    check, message = "bits", "bit of the observation of seat 0, element 27 of 27: found 1$"
+
+    @jit
+    def write_observation_bits(game, viewer, words):
+        words[0] = 0xF << 24
+        for square in range(9):
+            words[0] |= np.uint32(int(game.board[square] == viewer + 1) << square)
+            words[0] |= np.uint32(int(game.board[square] == 2 - viewer) << 9 + square)
+            words[0] |= np.uint32(1 << 18 + square)
+
+    @jit
+    def write_legal_bits(game, words):
+        words[0] = 0
+
+
+class MaskOfBitsIsEmpty:
+    check, message = "bits", "bit of the mask, element 0 of 9: found 0$"
+
+    @jit
+    def write_observation_bits(game, viewer, words):
+        words[0] = 511 << 18
+        for square in range(9):
+            words[0] |= np.uint32(int(game.board[square] == viewer + 1) << square)
+            words[0] |= np.uint32(int(game.board[square] == 2 - viewer) << 9 + square)
+
+    @jit
+    def write_legal_bits(game, words):
+        words[0] = 0
+
+
 class DrawIsPaidAsAWin:
     check, message = "returns", r"the game is drawn, but returns\('score'\) = \[1.0, -1.0\] have a single best seat"
 

@@ -38,6 +38,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "playout": searchable.check_playout,
         "observations": environments.check_observations,
         "slow planes": environments.check_slow_planes,
+        "bits": environments.check_bits,
         "aec": environments.check_aec,
         "batch": environments.check_batch,
         "illegal steps": environments.check_illegal_steps,

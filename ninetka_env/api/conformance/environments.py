@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import io
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from ninetka_env.api.conformance.rules import check_refused, sample_illegal_acti
 from ninetka_env.api.one_seat import OneSeatEnv
 from ninetka_env.api.vector import GameVectorEnv
 from ninetka_env.core import verbs
+from ninetka_env.core.bits import ALL_ONES, WORD_BITS, Words, num_words
 from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import REWARDS, UNFINISHED
 from ninetka_env.core.random_streams import make_streams
@@ -80,6 +82,35 @@ def check_slow_planes(case: Case) -> None:
         case.check_same_planes(
             planes, case.observe(game, game.to_move), "slow and fast planes differ from the observation"
         )
+
+
+def check_bits(case: Case) -> None:
+    """Check that the bits of a game that writes bits are its observations and masks, and overwrite every word."""
+    if not verbs.writes_bits(case.variant.dtype):
+        return
+    size, actions = int(np.prod(case.variant.sizes.planes)), case.variant.num_actions
+    for game in case.positions():
+        before, state = game.records.copy(), game.records[0]
+        for viewer in range(game.num_players):
+            seen, write = case.observe(game, viewer).ravel(), partial(verbs.write_observation_bits, state, viewer)
+            _compare_bits(case, write, seen, f"bit of the observation of seat {viewer}", size)
+        _compare_bits(case, partial(verbs.write_legal_bits, state), game.legal_mask(), "bit of the mask", actions)
+        case.check_same_states(game.records, before, "writing bits changes the game")
+
+
+def _compare_bits(
+    case: Case, write: Callable[[Words], None], expected: npt.NDArray[np.int8], what: str, count: int
+) -> None:
+    """Compare the bits that `write` writes with `count` bytes, and the unused bits of the last word with 0."""
+    for fill in (0, ALL_ONES):
+        words = np.full(num_words(count) + GUARD_SIZE, fill, np.uint32)
+        used, rest = words[: num_words(count)], words[num_words(count) :]
+        write(used)
+        bits = np.unpackbits(used.astype("<u4").view(np.uint8), bitorder="little")
+        different = np.flatnonzero(bits != np.append(expected, np.zeros(WORD_BITS))[: len(bits)])
+        if len(different):
+            case.fail(f"{what}, element {different[0]} of {count}: found {bits[different[0]]}")
+        case.check_equal(rest, np.full(GUARD_SIZE, fill, np.uint32), "the elements after the words")
 
 
 # PettingZoo

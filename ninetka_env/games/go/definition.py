@@ -159,6 +159,7 @@ GO = register(
             rules.start, rules.is_over, rules.is_legal, rules.num_actions, rules.write_legal_mask, rules.play,
             scoring.winner_of, scoring.write_scores, scoring.write_score_rewards, scoring.write_targets,
             observation.write_observation, position.is_consistent,
+            observation.write_observation_bits, rules.write_legal_bits,
             choices.write_choices, choices.random_action, choices.playout, choices.traced_playout,
         ),
         class_path="ninetka_env.games.go.game:Game",

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.bits import WORD_BITS, Words, clear_bits, clear_words, fill_bits, get_bit, or_bits, set_bit
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import State
 from ninetka_env.games.go.geometry import NEIGHBOURS, i64, table_offset
@@ -204,3 +205,104 @@ def _is_ahead(game: State, viewer: int) -> bool:
     black, white = points_of(game)
     lead = 2 * black - 2 * white - game.komi
     return lead > 0 if viewer == 0 else lead < 0
+
+
+# Bits
+
+
+@jit(refcount=False)
+def write_observation_bits(game: State, viewer: int, words: Words) -> None:
+    """Write the numbers of `write_observation` as bits, (ceil(C * points / 32),) uint32."""
+    own = i64(viewer) + 1
+    clear_words(words)
+    if game.planes:
+        for ago in range(_HISTORY + 1):
+            _write_stone_bits(game, own, ago, words)
+        _fill_bits(game, words, _BLACK_TO_MOVE, game.to_move == 0)
+        return
+    on = not is_over(game)
+    _write_liberty_bits(game, own, words)
+    if on and viewer == game.to_move:
+        _write_ko_bits(game, words)
+    if game.last >= 0:
+        _set_bit(game, words, _LAST, game.last)
+    if game.before_last >= 0:
+        _set_bit(game, words, _LAST + 1, game.before_last)
+    _fill_bits(game, words, _PASSED, game.passes > 0)
+    _fill_bits(game, words, _BLACK, viewer == 0)
+    _fill_bits(game, words, _TO_MOVE, on and viewer == game.to_move)
+    _fill_bits(game, words, _LATE, game.max_plies - game.plies <= LATE_PLIES)
+    _fill_bits(game, words, _AHEAD, _is_ahead(game, viewer))
+
+
+@jit(refcount=False)
+def _set_bit(game: State, words: Words, plane: int, point: int) -> None:
+    """Mark a point in a plane."""
+    set_bit(words, plane * len(game.empty) + int(point))
+
+
+@jit(refcount=False)
+def _fill_bits(game: State, words: Words, plane: int, value: bool) -> None:
+    """Fill a plane if `value` is True."""
+    if value:
+        fill_bits(words, plane * len(game.empty), len(game.empty))
+
+
+@jit(refcount=False)
+def _write_stone_bits(game: State, own: int, ago: int, words: Words) -> None:
+    """Write the planes `"alphazero"` of the stones `ago` turns ago."""
+    points = len(game.empty)
+    for first in range(0, points, WORD_BITS):
+        own_stones, other_stones = 0, 0
+        for k in range(min(WORD_BITS, points - first)):
+            codes = int(game.board_history[first + k]) << 2 | int(game.board[first + k])
+            code = codes >> 2 * ago & 3
+            own_stones |= int(code == own) << k
+            other_stones |= int(code == 3 - own) << k
+        or_bits(words, ago * points + first, own_stones)
+        or_bits(words, (_HISTORY + 1 + ago) * points + first, other_stones)
+
+
+@jit(refcount=False)
+def _write_liberty_bits(game: State, own: int, words: Words) -> None:
+    """Write the stones of both seats, and the stones of each chain in the plane of its number of liberties.
+
+    The counters of liberties are in the planes of the ko and the last turns, which are empty again afterwards.
+    """
+    points = len(game.empty)
+    first, counters = table_offset(points), _KO * points
+    for place in range(game.num_empty):
+        row = first + i64(game.empty[place])
+        a, b = i64(game.chain[NEIGHBOURS[row, 0]]), i64(game.chain[NEIGHBOURS[row, 1]])
+        c, d = i64(game.chain[NEIGHBOURS[row, 2]]), i64(game.chain[NEIGHBOURS[row, 3]])
+        _add_liberty(words, counters, points, a, True)
+        _add_liberty(words, counters, points, b, b != a)
+        _add_liberty(words, counters, points, c, c != a and c != b)
+        _add_liberty(words, counters, points, d, d != a and d != b and d != c)
+    for point in range(points):
+        if game.board[point]:
+            is_own, liberties = game.board[point] == own, -1
+            for number in range(3):
+                liberties += get_bit(words, counters + number * points + i64(game.chain[point]))
+            _set_bit(game, words, _STONES if is_own else _STONES + 1, point)
+            _set_bit(game, words, (_OWN if is_own else _OTHER) + liberties, point)
+    clear_bits(words, counters, 3 * points)
+
+
+@jit(refcount=False)
+def _add_liberty(words: Words, counters: int, points: int, head: int, is_new: bool) -> None:
+    """Add 1 to the counter of a chain, up to 3: the number of ones at the index of its head in three planes."""
+    if head < points and is_new:
+        place = counters + head
+        set_bit(words, place + (get_bit(words, place) + get_bit(words, place + points)) * points)
+
+
+@jit(refcount=False)
+def _write_ko_bits(game: State, words: Words) -> None:
+    if game.ko_point >= 0:
+        _set_bit(game, words, _KO, game.ko_point)
+    if has_superko(game):
+        for place in range(game.num_empty):
+            point = i64(game.empty[place])
+            if not is_suicide(game, point) and violates_superko(game, point):
+                _set_bit(game, words, _KO, point)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.bits import WORD_BITS, Words, clear_words, fill_bits
 from ninetka_env.core.jit import jit, lowest_bit
 from ninetka_env.core.random_streams import Streams
 from ninetka_env.core.verbs import OptionCodes, State
@@ -230,6 +231,27 @@ def write_legal_mask(game: State, mask: npt.NDArray[np.int8]) -> None:
             mask[point] = not is_suicide(game, point)
     if game.ko_point >= 0:
         mask[game.ko_point] = 0
+
+
+@jit(refcount=False)
+def write_legal_bits(game: State, words: Words) -> None:
+    """Write the numbers of `write_legal_mask` as bits, (ceil(num_actions / 32),) uint32."""
+    points = len(game.empty)
+    clear_words(words)
+    if is_over(game):
+        return
+    for first in range(0, points, WORD_BITS):
+        legal, uncertain = 0, 0  # bit sets: without superko, points with an empty neighbour are legal
+        for k in range(min(WORD_BITS, points - first)):
+            is_empty = game.board[first + k] == 0
+            legal |= int(is_empty) << k
+            uncertain |= int(is_empty & (has_superko(game) | (game.occupied_sides[first + k] == 4))) << k
+        while uncertain:
+            k = lowest_bit(uncertain)
+            uncertain &= uncertain - 1
+            legal &= ~(int(not may_place(game, first + k)) << k)
+        words[first >> 5] = legal
+    fill_bits(words, points, num_actions(game) - points)
 
 
 # Turns

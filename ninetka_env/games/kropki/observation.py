@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, readonly_array
+from ninetka_env.core.bits import WORD_BITS, Words, clear_words, fill_bits, get_bit, or_bits, set_bit
+from ninetka_env.core.jit import jit, lowest_bit, readonly_array
 from ninetka_env.core.verbs import State
-from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE_MASK, POINT_MASK, REGION_MASK
+from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE_MASK, POINT_MASK, REGION_MASK
 from ninetka_env.games.kropki.regions import any_neighbour_has, count_drawable, drawable_node
 from ninetka_env.games.kropki.rules import mover, num_nodes
 
@@ -45,8 +46,9 @@ PLANES = (
 """The table of planes, in order."""
 
 NUM_PLANES = len(PLANES)
-_OWN_INERT, _OPPOSING_REGION = 2, 5
-"""The first and the last plane that are empty as long as there are no regions."""
+_OWN, _OPPOSING, _OWN_INERT = range(3)
+_OPPOSING_REGION, _FREE = 5, 6
+"""The planes from `_OWN_INERT` to `_OPPOSING_REGION` are empty as long as there are no regions."""
 _DRAWABLE, _LAST, _DRAWING, _BLACK, _TO_MOVE = range(9, NUM_PLANES)
 """The planes that are not computed by a test of each node's cell."""
 
@@ -164,3 +166,80 @@ def _mark_neighbour(game: State, plane: Int8Array, node: int) -> bool:
         return False
     plane[node] = plane[node - w] | plane[node - 1] | plane[node + 1] | plane[node + w]
     return plane[node] != 0
+
+
+# Bits
+
+
+def _other_planes(viewer: int, cell: int) -> int:
+    """Return the bit set of the first planes that mark a node with this cell, except the live points and free nodes."""
+    tests = enumerate(_plane_tests(viewer))
+    passed = sum(
+        (cell & bits == value and cell & other != excluded) << k for k, (bits, value, other, excluded) in tests
+    )
+    return passed & ~(1 << _OWN | 1 << _OPPOSING | 1 << _FREE)
+
+
+_OTHER_PLANES = readonly_array([[_other_planes(viewer, cell) for cell in range(EDGE)] for viewer in range(2)], np.int64)
+"""(2, 64) int64: by viewer and cell without `EDGE`: the planes of regions, inert points and enclosed cores."""
+
+
+@jit(refcount=False)
+def write_observation_bits(game: State, viewer: int, words: Words) -> None:
+    """Write the numbers of `write_observation` as bits, (ceil(14 * N / 32),) uint32."""
+    nodes = num_nodes(game)
+    clear_words(words)
+    for first in range(0, nodes, WORD_BITS):
+        _write_cell_bits(game, viewer, first, words)
+    if game.last >= 0:
+        set_bit(words, _LAST * nodes + int(game.last))
+    if viewer == 0:
+        fill_bits(words, _BLACK * nodes, nodes)
+    if viewer == game.to_move:
+        fill_bits(words, _TO_MOVE * nodes, nodes)
+    if game.drawing:
+        fill_bits(words, _DRAWING * nodes, nodes)
+        for number in range(count_drawable(game)):
+            set_bit(words, _DRAWABLE * nodes + drawable_node(game, number))
+        _fill_core_bits(game, words, _DRAWABLE * nodes)
+
+
+@jit(refcount=False)
+def _write_cell_bits(game: State, viewer: int, first: int, words: Words) -> None:
+    """Write the planes that are computed from each node's cell, for the 32 nodes from `first` on."""
+    nodes, cells = num_nodes(game), int(game.width) + 1 + first
+    own, opposing, free = 0, 0, 0
+    for k in range(min(WORD_BITS, nodes - first)):
+        cell = int(game.cell[cells + k])
+        live = cell & LIVE_MASK
+        own |= int(live == viewer + 1) << k
+        opposing |= int(live == 2 - viewer) << k
+        free |= int(live == 0) << k
+        planes = int(_OTHER_PLANES[viewer, cell & EDGE - 1])
+        while planes:
+            set_bit(words, lowest_bit(planes) * nodes + first + k)
+            planes &= planes - 1
+    or_bits(words, _OWN * nodes + first, own)
+    or_bits(words, _OPPOSING * nodes + first, opposing)
+    or_bits(words, _FREE * nodes + first, free)
+
+
+@jit(refcount=False)
+def _fill_core_bits(game: State, words: Words, plane: int) -> None:
+    """Mark the cores of marked nodes in the plane that begins at `plane`: sweep down and up until nothing changes.
+
+    Enclosed nodes are never on the edge, so all four neighbours exist.
+    """
+    nodes, w, enclosed = num_nodes(game), int(game.width), ENCLOSED << mover(game)
+    grown, down = True, False
+    while grown:
+        grown, down = False, not down
+        for number in range(nodes):
+            node = number if down else nodes - 1 - number
+            if game.cell[node + w + 1] & enclosed:
+                place = plane + node
+                around = get_bit(words, place - w) | get_bit(words, place - 1)
+                around |= get_bit(words, place + w) | get_bit(words, place + 1)
+                if around > get_bit(words, place):
+                    set_bit(words, place)
+                    grown = True

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.bits import WORD_BITS, Words, clear_words, set_bit
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.random_streams import Streams
@@ -193,6 +194,23 @@ def write_legal_mask(game: State, mask: npt.NDArray[np.int8]) -> None:
     for node in range(nodes):
         mask[node] = cell[node] & LIVE_MASK == 0
     mask[nodes:] = 0
+
+
+@jit(refcount=False)
+def write_legal_bits(game: State, words: Words) -> None:
+    """Write the numbers of `write_legal_mask` as bits, (ceil(num_actions / 32),) uint32."""
+    nodes, cells = num_nodes(game), int(game.width) + 1
+    clear_words(words)
+    if game.drawing:
+        set_bit(words, 2 * nodes)
+        for number in range(count_drawable(game)):
+            set_bit(words, nodes + drawable_node(game, number))
+        return
+    for first in range(0, nodes, WORD_BITS):
+        free = 0
+        for k in range(min(WORD_BITS, nodes - first)):
+            free |= int(game.cell[cells + first + k] & LIVE_MASK == 0) << k
+        words[first >> 5] = free
 
 
 @jit(refcount=False)

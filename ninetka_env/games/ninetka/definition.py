@@ -69,6 +69,7 @@ NINETKA = register(
             rules.plies, rules.num_actions, rules.stage, position.is_consistent,
             rules.write_scores, rules.write_score_rewards, rules.write_targets,
             observation.write_observation, observation.write_slow_planes, observation.write_fast_planes,
+            observation.write_observation_bits, rules.write_legal_bits,
             choices.write_choices, choices.choice_action, choices.play_choice, choices.prepare_root,
             choices.forced_action, choices.random_action, choices.playout,
         ),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.bits import Words, clear_words, fill_bits, or_bits, set_bit
 from ninetka_env.core.jit import jit, lowest_bit, readonly_array
 from ninetka_env.core.verbs import State, relative_seat
 from ninetka_env.games.ninetka.geometry import (
@@ -59,6 +60,8 @@ _OWNED_ROWS = readonly_array(
 
 The first index is the bit set of the band's owned sections. The second index counts squares from column B of the
 band's first row on."""
+_OWNED_BITS = readonly_array([sum(int(value) << k for k, value in enumerate(rows)) for rows in _OWNED_ROWS], np.int64)
+"""(8,) int64: the rows of `_OWNED_ROWS` as bits."""
 
 Int8Array = npt.NDArray[np.int8]
 
@@ -160,3 +163,60 @@ def _copy_rows(rows: Int8Array, planes: Int8Array, first: int) -> None:
     target = planes[first : first + 32]
     for place in range(32):  # numba's slice assignment is slower, because it checks for overlap
         target[place] = rows[place]
+
+
+# Bits
+
+
+@jit(refcount=False)
+def write_observation_bits(game: State, viewer: int, words: Words) -> None:
+    """Write the numbers of `write_observation` as bits, (87,) uint32."""
+    players = int(game.num_players)
+    clear_words(words)
+    _write_stone_bits(game, viewer, words)
+    _fill_bits(words, _PHASE + int(game.phase))
+    _fill_bits(words, _NUM_PLAYERS + players - 2)
+    _fill_bits(words, _TO_MOVE + relative_seat(game.to_move, viewer, players))
+    _fill_bits(words, _VIEWER + int(viewer))
+    if game.phase == NEUTRAL:
+        return
+    bits = movable_slots(game)
+    while bits:
+        set_bit(words, _MOVABLE * NUM_SQUARES + int(SLOT_SQUARE[lowest_bit(bits)]))
+        bits &= bits - 1
+    bits = game.movable[viewer]
+    while bits:
+        set_bit(words, _LANDING * NUM_SQUARES + landing_square(game, lowest_bit(bits)))
+        bits &= bits - 1
+    if game.phase == MOVEMENT:
+        _write_owner_bits(game, viewer, words)
+
+
+@jit(refcount=False)
+def _fill_bits(words: Words, plane: int) -> None:
+    """Fill one plane."""
+    fill_bits(words, plane * NUM_SQUARES, NUM_SQUARES)
+
+
+@jit(refcount=False)
+def _write_stone_bits(game: State, viewer: int, words: Words) -> None:
+    """Write the planes of all stones."""
+    for square in range(NUM_SQUARES):
+        code = int(game.board[square])
+        if code == NEUTRAL_STONE:
+            set_bit(words, _NEUTRAL * NUM_SQUARES + square)
+        elif code:
+            set_bit(words, relative_seat(code - 1, viewer, int(game.num_players)) * NUM_SQUARES + square)
+
+
+@jit(refcount=False)
+def _write_owner_bits(game: State, viewer: int, words: Words) -> None:
+    """Write the planes `owned` and `lost`."""
+    owned, lost = int(game.owned[viewer]), 0
+    for seat in range(game.num_players):
+        lost |= int(game.owned[seat])
+    lost &= ~owned
+    for band in range(3):
+        first = (3 * band + 1) * SIZE + 1
+        or_bits(words, _OWNED * NUM_SQUARES + first, _OWNED_BITS[owned >> 3 * band & 7])
+        or_bits(words, _LOST * NUM_SQUARES + first, _OWNED_BITS[lost >> 3 * band & 7])

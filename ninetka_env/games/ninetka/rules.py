@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.bits import Words, clear_words, set_bit
 from ninetka_env.core.jit import jit, lowest_bit, popcount
 from ninetka_env.core.random_streams import Streams, draw_set_bit
 from ninetka_env.core.verbs import OptionCodes, State
@@ -191,6 +192,18 @@ def write_legal_mask(game: State, mask: npt.NDArray[np.int8]) -> None:
             bits &= bits - 1
     elif must_pass(game):
         mask[PASS] = 1
+
+
+@jit(refcount=False)
+def write_legal_bits(game: State, words: Words) -> None:
+    """Write the numbers of `write_legal_mask` as bits, (4,) uint32."""
+    clear_words(words)
+    bits = legal_bits(game)
+    while bits:
+        set_bit(words, bit_action(game, lowest_bit(bits)))
+        bits &= bits - 1
+    if must_pass(game):
+        set_bit(words, PASS)
 
 
 @jit
