@@ -84,8 +84,9 @@ class DeviceVectorEnv:
         count, variant, device = self.num_envs, self.variant, self.device
         outcomes = make_outcomes(variant.dtype, count, variant.num_players)
         planes = int(np.prod(variant.sizes.planes))
-        self.observations = torch.zeros((count, *variant.sizes.planes), dtype=torch.int8, device=device)
-        self.action_mask = torch.zeros((count, variant.num_actions), dtype=torch.int8, device=device)
+        observations, masks = _flat_bytes(count * planes, device), _flat_bytes(count * variant.num_actions, device)
+        self.observations = observations[: count * planes].view(count, *variant.sizes.planes)
+        self.action_mask = masks[: count * variant.num_actions].view(count, variant.num_actions)
         self.to_move = torch.zeros(count, dtype=torch.int8, device=device)
         self.terminated = torch.zeros(count, dtype=torch.bool, device=device)
         self.final_winner, self.final_scores, self.rewards, targets = (
@@ -107,11 +108,10 @@ class DeviceVectorEnv:
             games, actions, as_array(self._illegal), as_array(options), streams, self._reward, terminated,
             *outcome_arrays,
         )  # fmt: skip
+        self._outputs = kernels.output_kernel(variant.dtype, planes, variant.num_actions)
         self._output_arguments = (
-            games, as_array(self.observations.view(-1)), as_array(self.action_mask), as_array(self.to_move)
+            games, *(as_array(one, self._outputs.dtype) for one in (observations, masks)), as_array(self.to_move)
         )  # fmt: skip
-        self._games_per_block = kernels.games_per_block(planes)
-        self._write_outputs = kernels.output_kernel(planes, self._games_per_block)
 
     @property
     def num_players(self) -> int:
@@ -215,6 +215,11 @@ class DeviceVectorEnv:
 
     def _refresh(self) -> None:
         """Write observations, masks and seats to move."""
-        blocks = -(-self.num_envs // self._games_per_block)
-        threads = max(OUTPUT_THREADS, min(self._games_per_block, self.num_envs))
-        launch(self._write_outputs, self.device, blocks, threads, *self._output_arguments)
+        per_block = self._outputs.games_per_block
+        threads = max(OUTPUT_THREADS, min(per_block, self.num_envs))
+        launch(self._outputs.kernel, self.device, -(-self.num_envs // per_block), threads, *self._output_arguments)
+
+
+def _flat_bytes(size: int, device: torch.device) -> Tensor:
+    """Return an int8 tensor with at least `size` elements, all 0; kernels write eight bytes at once."""
+    return torch.zeros(-(-size // 8) * 8, dtype=torch.int8, device=device)

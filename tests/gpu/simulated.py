@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import toy_game as toy
 
 from ninetka_agents.outputs import MASKED
 from ninetka_agents.plugins import network_of
 from ninetka_env import go_v0, kropki_v0, ninetka_v0
 from ninetka_env.api.vector import GameVectorEnv
-from ninetka_env.core.registry import load_variant
+from ninetka_env.core.registry import load_variant, register
 from ninetka_env.gpu.vector import DeviceVectorEnv
 
 SPEC = "ninetka:neutral_placement=random"
@@ -68,6 +69,17 @@ def test_the_modules_of_the_games_make_it():
         env = module.vector_env(2, device="cuda", reward="score", validate=True, **options)
         assert isinstance(env, DeviceVectorEnv)
         assert (env.num_envs, env.variant) == (2, module.vector_env(1, **options).variant)
+
+
+def test_a_game_that_writes_no_bits():
+    variant = register(toy.definition()).variant(num_players=3)
+    env, twin = DeviceVectorEnv(20, variant), GameVectorEnv(20, variant)
+    for one in (env, twin):
+        one.reset(seed=5)
+    for _ in range(12):
+        assert_equal(env, twin)
+        play(env, twin, 1)
+    assert (env.final_winner >= 0).all()
 
 
 @pytest.mark.parametrize("as_mask", [np.array, torch.tensor])

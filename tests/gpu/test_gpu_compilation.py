@@ -47,7 +47,8 @@ def kernels_of(variant: Variant) -> dict[str, tuple[object, tuple[types.Type, ..
     numbers, streams, flags, bytes_ = (array(kind) for kind in (types.int64, types.uint64, types.boolean, types.int8))
     tables = [array(score, 2), array(types.float32, 2), array(types.int8, 2)]
     step = (games, numbers, numbers, numbers, streams, types.int64, flags, bytes_, *tables)
-    outputs = kernels.output_kernel(size, kernels.games_per_block(size))
+    outputs = kernels.output_kernel(variant.dtype, size, variant.num_actions)
+    outputs_array = array(from_dtype(np.dtype(outputs.dtype)))
     rows, row_bytes, row_numbers = array(types.int8, 2), array(types.uint8, 2), array(types.float32, 2)
     if variant.definition.name == "ninetka":
         tokens = array(types.int8, 3)
@@ -59,7 +60,7 @@ def kernels_of(variant: Variant) -> dict[str, tuple[object, tuple[types.Type, ..
         "start": (kernels.start_games, (games, flags, numbers, streams)),
         "sample": (kernels.sample_actions, (games, streams, numbers)),
         "step": (kernels.step_games, step),
-        "outputs": (outputs, (games, bytes_, array(types.int8, 2), bytes_)),
+        "outputs": (outputs.kernel, (games, outputs_array, outputs_array, bytes_)),
     }
 
 
