@@ -157,3 +157,33 @@ def test_tensors_are_taken_unless_numpy_cannot_read_them():
         seat_advantages(**GOOD | {"values": values.requires_grad_()})
     with pytest.raises(ValueError, match=r"values: expected an array of numbers, got tensor.*torch.bf"):
         seat_advantages(**GOOD | {"values": torch.zeros(4, 3, dtype=torch.bfloat16)})
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_tensors_of_seats_give_tensors_with_the_same_numbers(players):
+    torch, rng = pytest.importorskip("torch"), np.random.default_rng(players)
+    for _ in range(20):
+        rollout = random_rollout(players, rng)
+        expected = seat_advantages(*rollout, 0.9, 0.8)
+        for others in (map(torch.from_numpy, rollout[1:]), rollout[1:]):
+            found = seat_advantages(torch.from_numpy(rollout[0]), *others, 0.9, 0.8)
+            for tensor, array in zip(found, expected, strict=True):
+                assert tensor.dtype == torch.float32
+                assert (tensor.numpy() == array).all()
+
+
+def test_wrong_tensors_are_refused():
+    torch = pytest.importorskip("torch")
+    good = {name: torch.from_numpy(array) for name, array in GOOD.items()}
+    for name, wrong, message in (
+        ("seats", torch.full((4, 3), 2), r"seats: from 2 to 2: expected 0..1, as `rewards` has"),
+        ("seats", torch.zeros(4, 3), "seats: expected an array of integers"),
+        ("seats", torch.zeros(4, 3, dtype=torch.bool), "seats: expected an array of integers"),
+        ("values", torch.zeros(5, 3), r"values: expected shape \(4, 3\), got \(5, 3\)"),
+        ("values", torch.zeros(4, 3, dtype=torch.complex64), "values: expected an array of numbers"),
+        ("values", torch.zeros(4, 3, requires_grad=True), r"values: expected an array of numbers.*use tensor.detach"),
+        ("values", None, "values: expected an array of numbers, got None"),
+        ("rewards", [[1], [1, 2]], "rewards: expected an array of numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            seat_advantages(**good | {name: wrong})

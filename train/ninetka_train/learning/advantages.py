@@ -1,10 +1,11 @@
-"""Advantages and value targets for games in which the seats do not alternate strictly; needs only numpy.
+"""Advantages and value targets for games in which the seats do not alternate strictly; numpy is all that they need.
 
 Start reading at `seat_advantages`. The guide on self-play (`docs/guides/self-play.md`) explains how to use it.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,16 +13,16 @@ import numpy.typing as npt
 
 from ninetka_env.core.options import check_nonnegative, short_repr
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float32]
+Array = Any
+"""An array of numpy or a tensor of PyTorch."""
 
 
 class SeatTargets(NamedTuple):
     """Targets for the T * N decisions of a rollout of N games."""
 
-    advantages: Floats
+    advantages: Array
     """(T, N) float32: the advantage of each decision, for the seat that made it."""
-    returns: Floats
+    returns: Array
     """(T, N, n) float32: the value target of every seat at every ply. The target of the seat that moved is its value
     plus its advantage. The target of each other seat is that of its next decision, plus its rewards until then."""
 
@@ -52,6 +53,9 @@ def seat_advantages(
     environment. Seats do not influence each other's advantages: if some seats do not learn, their `values` can be any
     finite numbers, but then their `returns` are meaningless.
 
+    If `seats` is a tensor of PyTorch, everything is computed on its device, and the results are tensors there, with the
+    same numbers. Otherwise they are arrays.
+
     Args:
         seats: (T, N) integers, the seats that moved: `to_move` before each step.
         rewards: (T, N, n) rewards of all seats for each step.
@@ -65,35 +69,47 @@ def seat_advantages(
     Raises:
         ValueError: if an array has the wrong shape or type, a seat does not exist, or a number is not within 0..1.
     """
-    moved = _as_array("seats", seats, "iu", ("T", "N"))
+    library, device = _library_of(seats)
+    moved = _as_array("seats", seats, "iu", ("T", "N"), np.int64, device)
     plies, count = moved.shape
-    each_reward = _as_array("rewards", rewards, "biuf", (plies, count, "n"))
+    each_reward = _as_array("rewards", rewards, "biuf", (plies, count, "n"), np.float64, device)
     players = each_reward.shape[2]
-    ends = _as_array("terminated", terminated, "biu", (plies, count)).astype(np.bool_)
-    value = _as_array("values", values, "biuf", (plies, count)).astype(np.float64)
-    last_value = _as_array("last_values", last_values, "biuf", (count, players)).astype(np.float64)
+    ends = _as_array("terminated", terminated, "biu", (plies, count), np.bool_, device)
+    value = _as_array("values", values, "biuf", (plies, count), np.float64, device)
+    last_value = _as_array("last_values", last_values, "biuf", (count, players), np.float64, device)
     for name, number in (("gamma", gamma), ("gae_lambda", gae_lambda)):
         if check_nonnegative(name, number) > 1:
             raise ValueError(f"{name}={short_repr(number)}: expected a number from 0 to 1")
-    if moved.size and (moved.min() < 0 or moved.max() >= players):
-        raise ValueError(f"seats: from {moved.min()} to {moved.max()}: expected 0..{players - 1}, as `rewards` has")
-    return _go_back(moved.astype(np.int64), each_reward, ends, value, last_value, float(gamma), float(gae_lambda))
+    if 0 not in moved.shape and (moved.min() < 0 or moved.max() >= players):
+        found = f"from {int(moved.min())} to {int(moved.max())}"
+        raise ValueError(f"seats: {found}: expected 0..{players - 1}, as `rewards` has")
+    rows = _as_array("rows", np.arange(count), "i", ("N",), np.int64, device)
+    movers = [(rows, each) for each in moved]
+    return _go_back(library, movers, each_reward, ends, value, last_value, float(gamma), float(gae_lambda))
 
 
 def _go_back(
-    seats: Array, rewards: Array, ends: Array, values: Array, last_values: Array, gamma: float, gae_lambda: float
+    library: Any,
+    movers: list[tuple[Array, Array]],
+    rewards: Array,
+    ends: Array,
+    values: Array,
+    last_values: Array,
+    gamma: float,
+    gae_lambda: float,
 ) -> SeatTargets:
-    """Compute the targets from the last ply to the first, in all games at once."""
-    advantages, returns = np.empty(seats.shape, np.float32), np.empty(rewards.shape, np.float32)
+    """Compute the targets from the last ply to the first, in all games at once.
+
+    `library` is numpy or PyTorch. `movers` are the indices of the seats that moved, for each ply.
+    """
+    advantages, returns = (library.zeros_like(array, dtype=library.float32) for array in (values, rewards))
     # What follows for each seat, (N, n): rewards until its next decision, and value and advantage of that decision.
-    reward, next_advantage = np.zeros((2, *last_values.shape))
-    next_value = last_values.copy()
-    rows = np.arange(len(last_values))
-    for ply in range(len(seats) - 1, -1, -1):
+    reward, next_advantage = library.zeros_like(last_values), library.zeros_like(last_values)
+    next_value = last_values + 0.0  # a copy
+    for ply, mover in reversed(list(enumerate(movers))):
         for array in (reward, next_value, next_advantage):
             array[ends[ply]] = 0.0  # the next ply belongs to another game
         reward += rewards[ply]
-        mover = rows, seats[ply]
         advantage = reward[mover] + gamma * next_value[mover] - values[ply] + gamma * gae_lambda * next_advantage[mover]
         reward[mover], next_value[mover], next_advantage[mover] = 0.0, values[ply], advantage
         advantages[ply] = advantage
@@ -101,17 +117,38 @@ def _go_back(
     return SeatTargets(advantages, returns)
 
 
-def _as_array(name: str, given: npt.ArrayLike, kinds: str, shape: tuple[int | str, ...]) -> Array:
-    """Return an array of this shape, with text for any length, and a dtype of one of `kinds` (`numpy.dtype.kind`)."""
+def _library_of(given: Any) -> tuple[Any, Any]:
+    """Return PyTorch and the device of a tensor; for anything else numpy and None."""
+    torch = sys.modules.get("torch")
+    return (torch, given.device) if torch and isinstance(given, torch.Tensor) else (np, None)
+
+
+def _as_array(
+    name: str, given: Any, kinds: str, shape: tuple[int | str, ...], dtype: type[np.generic], device: Any
+) -> Array:
+    """Return an array, or a tensor if there is a device.
+
+    It has this dtype and shape, with text for any length, if it was of one of the kinds (`numpy.dtype.kind`).
+    """
     try:
-        array = np.asarray(given)
+        array: Any = np.asarray(given) if device is None else sys.modules["torch"].as_tensor(given, device=device)
     except (ValueError, TypeError, RuntimeError):  # different lengths; tensors with gradients, or of other dtypes
         array = np.empty(0, object)
-    if array.dtype.kind not in kinds:
+    has_gradient = getattr(given, "requires_grad", False)
+    if _kind_of(array) not in kinds or has_gradient:
         expected = "numbers" if "f" in kinds else "integers"
-        hint = ": use tensor.detach()" if getattr(given, "requires_grad", False) else ""
+        hint = ": use tensor.detach()" if has_gradient else ""
         raise ValueError(f"{name}: expected an array of {expected}, got {short_repr(given)}{hint}")
     fits = [isinstance(length, str) or length == found for length, found in zip(shape, array.shape, strict=False)]
     if len(shape) != array.ndim or not all(fits):
-        raise ValueError(f"{name}: expected shape ({', '.join(map(str, shape))}), got {array.shape}")
-    return array
+        raise ValueError(f"{name}: expected shape ({', '.join(map(str, shape))}), got {tuple(array.shape)}")
+    return array.astype(dtype) if device is None else array.to(getattr(sys.modules["torch"], np.dtype(dtype).name))
+
+
+def _kind_of(array: Array) -> str:
+    """Return the kind of dtype of an array or a tensor, as in `numpy.dtype.kind`."""
+    if isinstance(array, np.ndarray):
+        return array.dtype.kind
+    if array.is_floating_point() or array.is_complex():
+        return "c" if array.is_complex() else "f"
+    return "b" if str(array.dtype) == "torch.bool" else "i"
