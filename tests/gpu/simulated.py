@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 import toy_game as toy
+from page import blocks_of
 
 from ninetka_agents.outputs import MASKED
 from ninetka_agents.plugins import network_of
@@ -214,3 +217,21 @@ def test_a_network_evaluates_games_on_the_device(spec):
 def test_a_network_of_another_game_is_refused(env):
     with pytest.raises(ValueError, match="the network plays go, the games are ninetka"):
         network_of("go").Network().encode_on_device(env)
+
+
+PAGE = Path(__file__).parents[2] / "docs/guides/gpu.md"
+PROGRAMS = {block.title: block.text for block in blocks_of(PAGE.read_text(encoding="utf-8")) if block.title != "once"}
+SMALLER = {"16384, 32, 300, 16": "2, 6, 2, 2", "(16384": "(2", "range(200)": "range(2)", "range(100)": "range(3)"}
+"""Numbers of the programs on the page, and smaller ones."""
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name.endswith(".py")])
+def test_programs_of_the_documentation(name, capsys):
+    text = PROGRAMS[name]
+    for numbers, smaller in SMALLER.items():
+        text = text.replace(numbers, smaller)
+    assert "16384" not in text
+    exec(text, {})
+    printed = capsys.readouterr().out
+    assert printed
+    assert "nan" not in printed
