@@ -58,7 +58,8 @@ def learn_ours(seconds: float) -> None:
     from ninetka_agents.net_agent import NetAgent
     from ninetka_train.judging.arena import play_games
     from ninetka_train.learning.config import load_config
-    from ninetka_train.learning.ppo import Learner, train_ppo
+    from ninetka_train.learning.learner import Learner
+    from ninetka_train.learning.ppo import train_ppo
 
     course, maxn = _LearningClock(seconds), make_agent("maxn")
 

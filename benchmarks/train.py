@@ -25,8 +25,9 @@ from ninetka_agents.ninetka.network import Network, as_inputs
 from ninetka_agents.search.gumbel import GumbelOptions, GumbelSearch
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.game import Game
+from ninetka_train.learning.batch import make_batch
 from ninetka_train.learning.config import TrainConfig, load_config
-from ninetka_train.learning.ppo import draw_opponents, learn, make_batch, new_learner, play
+from ninetka_train.learning.ppo import draw_opponents, learn, new_learner, play
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SIMULATIONS = 32

@@ -69,6 +69,9 @@ AGENT_TORCH_MODULES = {
 TRAIN_TORCH_MODULES = {
     "ninetka_train.cluster.workers",
     "ninetka_train.learning.alphazero",
+    "ninetka_train.learning.batch",
+    "ninetka_train.learning.device_play",
+    "ninetka_train.learning.learner",
     "ninetka_train.learning.logger",
     "ninetka_train.learning.losses",
     "ninetka_train.learning.ppo",

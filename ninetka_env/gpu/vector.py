@@ -47,6 +47,9 @@ class DeviceVectorEnv:
         final_scores: (N, n) of the game's `score_dtype`, the final scores of the last game that has ended in each row.
         final_winner: (N,) int8, the winner of the last game that has ended in each row: a seat or -1 (`DRAWN`); -2
             (`UNFINISHED`) if no game has ended there.
+        final_targets: (N, T) int8, the final targets of the last game that has ended in each row; see
+            `ninetka_env.core.verbs.write_targets`.
+        streams: (2 * N,) int64, the bits of the random streams of the games' starts, then of `sample_legal`.
         state_bytes: (N, B) uint8, the bytes of the states, for other kernels; see `states`.
     """
 
@@ -89,19 +92,19 @@ class DeviceVectorEnv:
         self.action_mask = masks[: count * variant.num_actions].view(count, variant.num_actions)
         self.to_move = torch.zeros(count, dtype=torch.int8, device=device)
         self.terminated = torch.zeros(count, dtype=torch.bool, device=device)
-        self.final_winner, self.final_scores, self.rewards, targets = (
+        self.final_winner, self.final_scores, self.rewards, self.final_targets = (
             torch.from_numpy(array).to(device) for array in outcomes
         )
         self.state_bytes = torch.zeros((count, variant.dtype.itemsize), dtype=torch.uint8, device=device)
         self._actions = torch.zeros(count, dtype=torch.int64, device=device)
         self._illegal = torch.full((count,), kernels.NO_ACTION, device=device)
         self._chosen = torch.zeros(count, dtype=torch.bool, device=device)
-        self._streams = torch.zeros(2 * count, dtype=torch.int64, device=device)  # the bits of uint64
+        self.streams = torch.zeros(2 * count, dtype=torch.int64, device=device)  # the bits of uint64
         options = torch.tensor(variant.codes, dtype=torch.int64, device=device)
-        self._kept = targets, options  # kernels use their memory
-        games, streams = as_array(self.state_bytes, variant.dtype), as_array(self._streams, np.uint64)
+        self._options = options  # kernels use its memory
+        games, streams = as_array(self.state_bytes, variant.dtype), as_array(self.streams, np.uint64)
         actions, terminated = as_array(self._actions), as_array(self.terminated)
-        outcome_arrays = map(as_array, (self.final_winner, self.final_scores, self.rewards, targets))
+        outcome_arrays = map(as_array, (self.final_winner, self.final_scores, self.rewards, self.final_targets))
         self._start_arguments = games, as_array(self._chosen), as_array(options), streams
         self._sample_arguments = games, streams, actions
         self._step_arguments = (
@@ -211,7 +214,7 @@ class DeviceVectorEnv:
         """Seed the random streams of the chosen games."""
         streams = torch.from_numpy(make_game_streams(seed, self.num_envs).view(np.int64)).to(self.device)
         chosen = torch.from_numpy(np.tile(where, 2)).to(self.device)
-        self._streams.copy_(torch.where(chosen, streams, self._streams))
+        self.streams.copy_(torch.where(chosen, streams, self.streams))
 
     def _refresh(self) -> None:
         """Write observations, masks and seats to move."""

@@ -73,8 +73,9 @@ def test_games_in_the_simulator_are_those_of_the_cpu(spec, reward, num_envs, ste
 
 
 @pytest.mark.slow
-def test_the_environment_in_the_simulator():
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", str(Path(__file__).with_name("simulated.py"))]
+@pytest.mark.parametrize("name", ["simulated.py", "simulated_ppo.py"])
+def test_the_environment_and_training_in_the_simulator(name):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", str(Path(__file__).with_name(name))]
     done = subprocess.run(command, env=os.environ | SIMULATOR, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
 

@@ -22,9 +22,11 @@ from ninetka_agents.outputs import forward_states
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import load_variant
 from ninetka_train.learning.alphazero import TrainState, make_examples, train_alphazero
+from ninetka_train.learning.batch import make_batch
 from ninetka_train.learning.config import TrainConfig, check_config, load_config
+from ninetka_train.learning.learner import Learner
 from ninetka_train.learning.logger import Journal, read_json_lines
-from ninetka_train.learning.ppo import Learner, draw_opponents, grow_league, make_batch, new_learner, play, train_ppo
+from ninetka_train.learning.ppo import draw_opponents, grow_league, new_learner, play, train_ppo
 from ninetka_train.learning.resume import initial_network
 from ninetka_train.learning.samples import Samples, join, relative_scores, relative_values
 from ninetka_train.learning.selfplay import play_task, tasks_of

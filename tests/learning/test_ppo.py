@@ -13,21 +13,12 @@ import torch
 
 from ninetka_agents import plugins
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
+from ninetka_train.learning.batch import ending_plies, make_batch, own_decision_targets, take
 from ninetka_train.learning.config import TrainConfig, check_config, load_config
+from ninetka_train.learning.learner import Learner
 from ninetka_train.learning.losses import UNKNOWN_OWNER
-from ninetka_train.learning.ppo import (
-    Learner,
-    draw_opponents,
-    grow_league,
-    learn,
-    losses,
-    make_batch,
-    new_learner,
-    play,
-    take,
-    train_ppo,
-)
-from ninetka_train.learning.rollout import ending_plies, own_decision_targets, roll_seats, sample_actions
+from ninetka_train.learning.ppo import draw_opponents, grow_league, learn, losses, new_learner, play, train_ppo
+from ninetka_train.learning.rollout import roll_seats, sample_actions
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted([*ROOT.glob("configs/*.yaml"), *ROOT.glob("networks/*/*.yaml")])
@@ -56,11 +47,10 @@ def targets_of(movers, players, values, winners, decay):
     plies = len(movers)
     padded = np.zeros((plies + 1, 1, 4), np.float32)
     padded[:, 0, :players] = values
-    advantages, targets = own_decision_targets(
-        np.array(movers, np.int8)[:, None], np.array([players], np.int8), padded, np.array(winners, np.int8)[:, None],
-        decay,
-    )  # fmt: skip
-    return advantages[:, 0], targets[:, 0]
+    moved, won = (torch.tensor(seats, dtype=torch.int8)[:, None] for seats in (movers, winners))
+    count = torch.tensor([players], dtype=torch.int8)
+    found = own_decision_targets(moved, count, torch.from_numpy(padded), won, decay)
+    return found.advantages[:, 0].numpy(), found.returns[:, 0].numpy()
 
 
 def test_targets_where_a_seat_moves_twice():
@@ -99,7 +89,7 @@ def test_a_drawn_game_is_worth_its_share_to_every_seat():
 
 
 def test_each_position_has_the_ending_of_its_game():
-    winners = np.array([[UNFINISHED, 0], [0, UNFINISHED], [UNFINISHED, 1]], np.int8)
+    winners = torch.tensor([[UNFINISHED, 0], [0, UNFINISHED], [UNFINISHED, 1]], dtype=torch.int8)
     assert ending_plies(winners).tolist() == [[1, 0], [1, 2], [-1, 2]]
 
 

@@ -7,11 +7,11 @@ successive decisions; see `ninetka_train.learning.advantages.seat_advantages`.
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,16 @@ from torch import Tensor
 
 from ninetka_agents.agent import Agent, make_agent
 from ninetka_agents.checkpoint import Checkpoint
-from ninetka_agents.net_agent import NetAgent, SearchSettings
+from ninetka_agents.net_agent import NetAgent
 from ninetka_agents.outputs import Outputs, as_tensors
 from ninetka_env.core.batch import make_outcomes, step_with_autoreset
-from ninetka_env.core.random_streams import Streams, make_streams
+from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import limits_of
-from ninetka_env.core.verbs import OptionCodes, StateArray, relative_seats
+from ninetka_env.core.verbs import StateArray
+from ninetka_train.learning.batch import Batch, make_batch, take
 from ninetka_train.learning.config import PPOSettings, TrainConfig
+from ninetka_train.learning.learner import LEARNER, SAMPLING_SETTINGS, Learner, forward
 from ninetka_train.learning.losses import (
-    UNKNOWN_OWNER,
     Metrics,
     check_finite,
     check_outputs,
@@ -53,81 +54,11 @@ from ninetka_train.learning.resume import (
 from ninetka_train.learning.rollout import (
     Floats,
     Rollout,
-    ending_plies,
     options_of_games,
-    own_decision_targets,
     roll_seats,
     sample_actions,
     start_games,
 )
-from ninetka_train.learning.samples import relative_leads
-
-LEARNER = -1
-"""Value in `Learner.opponents` for a game without opponents. In `Learner.seats`: no seat has been drawn yet."""
-SAMPLING_SETTINGS = SearchSettings(temperature=1.0)
-"""Search settings of the earlier networks in the league: no search, and moves are drawn from the policy."""
-
-
-class Batch(NamedTuple):
-    """N decisions to learn from; seats are relative to the mover."""
-
-    inputs: Any
-    """The network's inputs."""
-    actions: Tensor
-    """(N,) int64."""
-    log_probs: Tensor
-    """(N,) float32 at the time of the rollout."""
-    advantages: Tensor
-    """(N,) float32."""
-    values: Tensor
-    """(N, P + 1) float32 shares of the outcomes, summing to 1: win of each relative seat; draw."""
-    owners: Tensor
-    """(N, T') int64 final owners as relative seats, P for no owner, or `UNKNOWN_OWNER`."""
-    scores: Tensor
-    """(N,) float32 the mover's final score minus the best other score; nan if unknown."""
-
-
-@dataclass
-class Learner:
-    """The state of a run between rollouts: everything that a checkpoint must hold."""
-
-    config: TrainConfig
-    network: Any
-    optimizer: torch.optim.Optimizer
-    games: StateArray
-    """(B,) states of the current games."""
-    options: OptionCodes
-    """(B, k) int64 options of the games."""
-    streams: Streams
-    """(B,) random streams of the games."""
-    rng: np.random.Generator
-    """All other random numbers."""
-    moves: int = 0
-    rollouts: int = 0
-    league: list[Any] = field(default_factory=list)
-    agents: list[Agent] = field(default_factory=list)
-    opponents: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    """(B,) int64 the opponent in each game, an index into `[*league, *agents]`, or `LEARNER`."""
-    seats: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    """(B,) int64 the learner's seat, used in games with an opponent."""
-
-    torch_threads: int = field(default_factory=torch.get_num_threads)
-    """Threads that torch uses for the network; weights are byte-identical only for the same number."""
-
-    @property
-    def step(self) -> int:
-        """The number of moves so far, which is also the number in the checkpoint's name."""
-        return self.moves
-
-    @property
-    def total(self) -> int:
-        """The number of moves of the whole run."""
-        return self.config.ppo.moves
-
-    @property
-    def progress(self) -> float:
-        """The finished share of the run, 0..1."""
-        return min(1.0, self.step / self.total)
 
 
 def train_ppo(
@@ -173,7 +104,7 @@ def _play_and_learn(learner: Learner) -> Metrics:
     learner.rollouts += 1
     grow_league(learner)
     done = time.perf_counter()
-    speed = {"moves": learner.moves, "moves_per_second": rollout.actions.size / (done - start)}
+    speed = {"moves": learner.moves, "moves_per_second": settings.games * settings.plies / (done - start)}
     return log | speed | {"share_of_play": (played - start) / (done - start)}
 
 
@@ -204,7 +135,17 @@ def new_learner(config: TrainConfig) -> Learner:
     learner.agents = league_agents(config)
     learner.opponents = np.full(settings.games, LEARNER)
     learner.seats = np.full(settings.games, LEARNER)
+    if _can_play_on_device(network):
+        from ninetka_train.learning.device_play import DeviceGames  # it needs numba's module for CUDA
+
+        learner.device_games = DeviceGames(variants, games, streams, network.device)
     return learner
+
+
+def _can_play_on_device(network: Any) -> bool:
+    """Return whether the games of a run can be where its network is, on a GPU."""
+    has_compiler = importlib.util.find_spec("numba_cuda") is not None
+    return network.device.type == "cuda" and has_compiler and hasattr(network, "encode_on_device")
 
 
 def league_agents(config: TrainConfig) -> list[Agent]:
@@ -260,6 +201,10 @@ def _copy_with_weights(network: Any, weights: Mapping[str, Tensor]) -> Any:
 @torch.inference_mode()
 def play(learner: Learner) -> Rollout:
     """Play T plies of all games and return the rollout."""
+    if learner.device_games is not None:
+        from ninetka_train.learning.device_play import play_on_device  # it needs numba's module for CUDA
+
+        return play_on_device(learner)
     games, arrays = learner.games, []
     rollout = _empty_rollout(learner)
     endings = make_outcomes(games.dtype, len(games))
@@ -293,18 +238,11 @@ def _empty_rollout(learner: Learner) -> Rollout:
 
 def evaluate(learner: Learner, arrays: Any, games: StateArray) -> tuple[Floats, Floats]:
     """Return (B, A) float32 masked logits and (B, P) float32 win probabilities per seat."""
-    outputs = _forward(learner, as_tensors(arrays, learner.network.device))
+    outputs = forward(learner, as_tensors(arrays, learner.network.device))
     check_outputs(outputs.logits, outputs.values)
     values = np.ascontiguousarray(outputs.values.cpu().numpy())
     roll_seats(values, -games["to_move"].astype(np.int8), games["num_players"].astype(np.int8))
     return outputs.logits.cpu().numpy(), values
-
-
-def _forward(learner: Learner, inputs: Any) -> Outputs:
-    device = learner.network.device
-    with torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16(learner.config, device)):
-        outputs: Outputs = learner.network(inputs)
-        return outputs
 
 
 def _choose_opponents_actions(
@@ -319,40 +257,6 @@ def _choose_opponents_actions(
 
 
 # --- learning --------------------------------------------------------------------------------------------------------
-
-
-def make_batch(rollout: Rollout, decay: float, device: torch.device | str = "cpu") -> Batch:
-    """Return the learner's decisions of a rollout with their targets; `decay` is the lambda of the advantages."""
-    (plies, _), seats = rollout.movers.shape, rollout.values.shape[2]
-    advantages, targets = own_decision_targets(
-        rollout.movers, rollout.num_players, rollout.values, rollout.winners, decay
-    )
-    movers, players = rollout.movers.ravel(), np.tile(rollout.num_players, plies)
-    values = targets.reshape(-1, seats)
-    roll_seats(values, movers, players)
-    values = np.clip(values, 0, None) + 1e-6 * (np.arange(seats) < players[:, None])
-    values = np.pad(values / values.sum(1, keepdims=True), ((0, 0), (0, 1)))  # draws are included as shares of wins
-    owners, scores = _final_targets(rollout, movers, players)
-    kept = np.flatnonzero(rollout.is_learner_ply.ravel())
-    arrays = (rollout.actions.ravel(), rollout.log_probs.ravel(), advantages.ravel(), values.astype(np.float32))
-    inputs = as_tensors(type(rollout.arrays)(*(array[kept] for array in rollout.arrays)), device)
-    return Batch(inputs, *(torch.from_numpy(array[kept]).to(device) for array in (*arrays, owners, scores)))
-
-
-def _final_targets(
-    rollout: Rollout, movers: npt.NDArray[np.int8], players: npt.NDArray[np.int8]
-) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return the `owners` and `scores` of a `Batch` for T * B positions, unknown if the game did not end."""
-    ending = ending_plies(rollout.winners)
-    column = np.arange(ending.shape[1])
-    owners = rollout.owners[ending, column].reshape(ending.size, -1)
-    scores = rollout.scores[ending, column].reshape(ending.size, -1)
-    relative = relative_seats(owners, movers[:, None], players[:, None])
-    classes = np.where(owners < 0, scores.shape[1], relative)
-    unknown = ending.ravel() < 0
-    return np.where(unknown[:, None], UNKNOWN_OWNER, classes), np.where(
-        unknown, np.float32(np.nan), relative_leads(scores, movers, players)
-    )
 
 
 def learn(learner: Learner, batch: Batch) -> Metrics:
@@ -376,7 +280,7 @@ def learn(learner: Learner, batch: Batch) -> Metrics:
             for part in torch.split(minibatch, settings.microbatch):
                 piece = take(batch, part)
                 piece = piece._replace(advantages=(piece.advantages - mean) / deviation)
-                outputs = _forward(learner, piece.inputs)
+                outputs = forward(learner, piece.inputs)
                 total, parts = losses(outputs, piece, settings, entropy_weight, known_share)
                 torch.autograd.backward(total * (len(part) / len(minibatch)))
                 sums += parts * (len(part) / len(minibatch))
@@ -420,12 +324,6 @@ def losses(
     return total, torch.stack([policy, value, owner, score, entropy, share, kl]).detach()
 
 
-def take(batch: Batch, index: Tensor) -> Batch:
-    """Return the rows `index` of a batch."""
-    inputs = type(batch.inputs)(*(tensor[index] for tensor in batch.inputs))
-    return Batch(inputs, *(tensor[index] for tensor in batch[1:]))
-
-
 # --- checkpoints -----------------------------------------------------------------------------------------------------
 
 
@@ -459,6 +357,8 @@ def restore(learner: Learner, folder: Path) -> Metrics:
 def _state_tensors(learner: Learner) -> dict[str, Tensor]:
     """Return the tensors of a checkpoint in addition to the network's weights."""
     state = optimizer_tensors(learner.optimizer)
+    if learner.device_games is not None:
+        learner.device_games.copy_to(learner.games, learner.streams)
     state["games"] = torch.from_numpy(learner.games.view(np.uint8).reshape(len(learner.games), -1).copy())
     state["streams"] = torch.from_numpy(learner.streams.view(np.int64).copy())
     for index, past in enumerate(learner.league):
@@ -469,6 +369,8 @@ def _state_tensors(learner: Learner) -> dict[str, Tensor]:
 def _restore_tensors(learner: Learner, state: dict[str, Tensor]) -> None:
     learner.games[:] = state["games"].numpy().view(learner.games.dtype)[:, 0]
     learner.streams[:] = state["streams"].numpy().view(np.uint64)
+    if learner.device_games is not None:
+        learner.device_games.copy_from(learner.games, learner.streams)
     restore_optimizer(learner.optimizer, state)
     learner.league = [
         _copy_with_weights(learner.network, weights) for weights in numbered_tensors(state, "league").values()

@@ -1,4 +1,4 @@
-"""Rollouts of PPO as arrays, and advantages over each seat's own decisions; `ppo.py` has the training loop.
+"""Rollouts of PPO as arrays; `batch.py` has what is learned from them, and `ppo.py` the training loop.
 
 The games have at most A actions, P players and T' final targets.
 """
@@ -12,37 +12,36 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.jit import jit
-from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.random_streams import Streams, draw_below
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import OptionCodes, StateArray, is_over, play, random_action, start
-from ninetka_train.learning.advantages import SeatTargets, seat_advantages
+from ninetka_train.learning.advantages import Array
 
 Floats = npt.NDArray[np.float32]
 
 
 class Rollout(NamedTuple):
-    """T plies of B games with all data for learning. Seats are absolute."""
+    """T plies of B games with all data for learning: arrays, or tensors on a GPU. Seats are absolute."""
 
     arrays: Any
     """(T * B, ...) the network's inputs for each position, from the view of the seat to move, ordered by ply."""
-    actions: npt.NDArray[np.int64]
+    actions: Array
     """(T, B) int64 the actions played."""
-    log_probs: Floats
+    log_probs: Array
     """(T, B) float32 log probabilities of the actions."""
-    is_learner_ply: npt.NDArray[np.bool_]
+    is_learner_ply: Array
     """(T, B) bool: True if the learner moved, False if an opponent from the league moved."""
-    movers: npt.NDArray[np.int8]
+    movers: Array
     """(T, B) int8 the seat that moved."""
-    num_players: npt.NDArray[np.int8]
+    num_players: Array
     """(B,) int8 numbers of players."""
-    values: Floats
+    values: Array
     """(T + 1, B, P) float32 win probability per seat, with draws as shares of wins; last, the positions after ply T."""
-    winners: npt.NDArray[np.int8]
+    winners: Array
     """(T, B) int8 the winner or `DRAWN` if the ply ended the game, else `UNFINISHED`."""
-    owners: npt.NDArray[np.int8]
+    owners: Array
     """(T, B, T') int8 the final targets of `ninetka_env.core.verbs.write_targets` if the ply ended the game."""
-    scores: Floats
+    scores: Array
     """(T, B, P) float32 the final scores if the ply ended the game."""
 
 
@@ -79,42 +78,6 @@ def start_games(games: StateArray, options: OptionCodes, streams: Streams, max_p
             play(games[index], random_action(games[index], streams, index))
             if is_over(games[index]):
                 start(games[index], options[index], streams, index)
-
-
-def own_decision_targets(
-    movers: npt.NDArray[np.int8],
-    num_players: npt.NDArray[np.int8],
-    values: Floats,
-    winners: npt.NDArray[np.int8],
-    decay: float,
-) -> SeatTargets:
-    """Return the advantages of the movers, (T, B), and the value targets of all seats, (T, B, P), as win probabilities.
-
-    See `ninetka_train.learning.advantages.seat_advantages`. The only reward is that of a finished game: 1 for the
-    winner, or 1 / n for each seat if it is drawn. Targets of seats that are not in play are 0.
-
-    Args:
-        movers: (T, B) int8 seats.
-        num_players: (B,) int8 numbers of players.
-        values: (T + 1, B, P) float32 per seat; the last values estimate the rest of unfinished games.
-        winners: (T, B) int8, as in `Rollout`.
-        decay: lambda of the advantages.
-    """
-    seats = np.arange(values.shape[2])
-    in_play = seats < num_players[:, None]
-    drawn = (winners == DRAWN)[..., None]
-    shares = (winners[..., None] == seats) + drawn * (in_play / num_players[:, None])
-    own_values = np.take_along_axis(values[:-1], movers[..., None].astype(np.int64), 2)[..., 0]
-    return seat_advantages(movers, shares, winners != UNFINISHED, own_values, values[-1] * in_play, gae_lambda=decay)
-
-
-def ending_plies(winners: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
-    """Return (T, B) int64: the ply that ended each position's game, or -1 if the game did not end in the rollout."""
-    plies, ending = np.full(winners.shape, -1), np.full(winners.shape[1], -1)
-    for ply in range(len(winners) - 1, -1, -1):
-        ending = np.where(winners[ply] != UNFINISHED, ply, ending)
-        plies[ply] = ending
-    return plies
 
 
 @jit
