@@ -20,6 +20,8 @@ from ninetka_env.api.vector import GameVectorEnv
 from ninetka_env.core.registry import load_variant
 from ninetka_env.gpu.device import IS_SIMULATED
 from ninetka_env.gpu.vector import DeviceVectorEnv
+from ninetka_train.learning.config import check_config
+from ninetka_train.learning.ppo import train_ppo
 
 GAMES, PLIES = (2, 4) if IS_SIMULATED else (65_536, 160)
 """Games and plies per variant whose arrays are compared: 10 M plies."""
@@ -37,6 +39,8 @@ VARIANTS = (
 MEASURED = ("ninetka", "go", "kropki")
 BATCHES = (2,) if IS_SIMULATED else (16_384, 262_144)
 ENCODED = 4 if IS_SIMULATED else 32_768
+TRAINED, ROLLOUTS = ((2, 4), 3) if IS_SIMULATED else ((16_384, 32), 12)
+"""Games and plies of a rollout of PPO, and number of rollouts; the first two are not measured."""
 
 
 def differences(spec: str) -> int:
@@ -122,6 +126,17 @@ def device_evaluations(spec: str, bf16: bool) -> Callable[[], None]:
     return run
 
 
+def learned_plies(spec: str) -> float:
+    """Return the number of plies per second that PPO plays and learns from, with a network of the default shape."""
+    games, plies = TRAINED
+    settings = {"games": games, "plies": plies, "moves": ROLLOUTS * games * plies}
+    settings |= {"minibatch": games, "microbatch": games}
+    speeds: list[float] = []
+    config = check_config({"game": spec, "device": "auto", "ppo": settings})
+    train_ppo(config, report=lambda _, metrics: speeds.append(metrics["moves_per_second"]))
+    return float(np.median(speeds[2:]))
+
+
 def rows() -> Iterator[Row]:
     """Check, then measure."""
     card = "simulator" if IS_SIMULATED else torch.cuda.get_device_name()
@@ -140,6 +155,7 @@ def rows() -> Iterator[Row]:
             for place, runs in (("CPU", evaluations), ("GPU", device_evaluations)):
                 what = f"{spec}: its network, {ENCODED} states on the {place}, {'bfloat16' if bf16 else 'float32'}"
                 yield Row(f"{what}, {card}", "positions/s", rate(runs(spec, bf16), ENCODED))
+        yield Row(f"{spec}: PPO, {TRAINED[0]} games, {card}", "plies/s", learned_plies(spec))
 
 
 if __name__ == "__main__":
