@@ -24,6 +24,7 @@ from ninetka_env.api import vector
 from ninetka_env.api.aec import observation_space
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.random_streams import make_streams
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.threads import (
     ThreadTeam,
@@ -170,6 +171,13 @@ def test_a_seed_gives_game_i_the_stream_of_seed_plus_i():
     boards = [Game(envs.games[i : i + 1]).board.tolist() for i in range(4)]
     assert boards == [Game.new(2, neutral_placement="random", seed=10 + i).board.tolist() for i in range(4)]
     assert len({str(board) for board in boards}) == 4
+
+
+@pytest.mark.parametrize("seed", [0, 2**32 - 30, 2**40 + 7, 2**64 - 60, 2**64 - 59, 2**64, 3 * 2**127])
+def test_streams_are_those_of_numpy(seed):
+    for count in (1, 60):
+        words = [np.random.SeedSequence(seed + number).generate_state(1, np.uint64)[0] for number in range(count)]
+        assert make_streams(seed, count).tolist() == words
 
 
 def test_without_a_seed_the_random_streams_continue():
