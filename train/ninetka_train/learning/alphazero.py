@@ -28,9 +28,11 @@ from torch import Tensor
 
 from ninetka_agents.agent import check_threads
 from ninetka_agents.checkpoint import Checkpoint
+from ninetka_agents.net_agent import network_evaluate
 from ninetka_agents.outputs import Outputs, as_tensors
 from ninetka_train.learning import processes
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
+from ninetka_train.learning.joined_evaluate import JoinedEvaluate
 from ninetka_train.learning.losses import (
     UNKNOWN_OWNER,
     Metrics,
@@ -255,13 +257,31 @@ def playing_speed(config: TrainConfig, samples: Samples, seconds: float) -> Metr
 
 
 def _play_tasks(state: TrainState) -> list[Samples]:
-    """Play this process's share of a round's tasks."""
-    config, tasks = state.config, processes.own_share(tasks_of(state.config))
-    threads = check_threads(config.threads or processes.threads_per_process())
-    at_once = max(1, min(threads, len(tasks)))
-    state.network.eval()
-    play = functools.partial(play_task, config, state.network, state.rounds, threads=-(-threads // at_once))
-    return list(processes.single_threaded_pool(threads).map(play, tasks))
+    """Play this process's share of a round's tasks.
+
+    If the network is on a GPU, twice as many tasks as threads run at the same time, and their positions are evaluated
+    together: while half of the tasks search, the positions of the others are evaluated.
+    """
+    config, network, tasks = state.config, state.network.eval(), processes.own_share(tasks_of(state.config))
+    threads, joins = check_threads(config.threads or processes.threads_per_process()), _joins_positions(network)
+    workers = 2 * threads if joins else threads
+    at_once = max(1, min(workers, len(tasks)))
+    play = functools.partial(play_task, config, network, state.rounds, threads=-(-workers // at_once))
+    if not joins:
+        return list(processes.single_threaded_pool(workers).map(play, tasks))
+    evaluate = network_evaluate(network, bf16=processes.uses_bf16(config, network.device))
+    joined = JoinedEvaluate(evaluate, threads)
+
+    def play_joined(task: range) -> Samples:
+        with joined.user():
+            return play(task, evaluate=joined)
+
+    return list(processes.single_threaded_pool(workers).map(play_joined, tasks))
+
+
+def _joins_positions(network: Any) -> bool:
+    """Return whether positions of several tasks are evaluated together; on a CPU, results must not depend on it."""
+    return bool(network.device.type != "cpu")
 
 
 # --- learning --------------------------------------------------------------------------------------------------------

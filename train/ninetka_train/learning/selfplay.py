@@ -148,7 +148,14 @@ def tasks_of(config: TrainConfig) -> list[range]:
     return [range(count * task // tasks, count * (task + 1) // tasks) for task in range(tasks)]
 
 
-def play_task(config: TrainConfig, network: Any, round_number: int, games: range, threads: int = 1) -> Samples:
+def play_task(
+    config: TrainConfig,
+    network: Any,
+    round_number: int,
+    games: range,
+    threads: int = 1,
+    evaluate: Evaluate | None = None,
+) -> Samples:
     """Play a task of a round.
 
     For one type of processor and one version of torch, the same arguments give the same bytes in any process.
@@ -159,14 +166,17 @@ def play_task(config: TrainConfig, network: Any, round_number: int, games: range
         round_number: index of the round, from 0.
         games: indices of the task's games, an element of `tasks_of(config)`.
         threads: maximum number of threads for the search; results do not depend on it.
+        evaluate: evaluates positions by the network; None to evaluate the positions of this task alone.
     """
-    return on_one_torch_thread(_play_task, config, network, round_number, games, threads)
+    return on_one_torch_thread(_play_task, config, network, round_number, games, threads, evaluate)
 
 
-def _play_task(config: TrainConfig, network: Any, round_number: int, games: range, threads: int) -> Samples:
+def _play_task(
+    config: TrainConfig, network: Any, round_number: int, games: range, threads: int, evaluate: Evaluate | None
+) -> Samples:
     settings, game = config.alphazero, config.definition.name
     starts, streams = _start_games(config, round_number, games)
-    evaluate = network_evaluate(network, bf16=uses_bf16(config, network.device))
+    evaluate = evaluate or network_evaluate(network, bf16=uses_bf16(config, network.device))
     own = selfplay_plugin_of(game)
     hooks = (own.Hooks if own else GameHooks)(settings, evaluate, threads)
     if round_number < settings.playout_rounds:
