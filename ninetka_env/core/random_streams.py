@@ -42,7 +42,7 @@ def make_streams(seed: int | None, count: int = 1) -> Streams:
 
     `seed=None` draws fresh entropy from the operating system.
     """
-    seed = check_seed(seed)
+    seed, count = check_seed(seed), int(count)
     if seed is None:
         return np.asarray(np.random.SeedSequence().generate_state(count, np.uint64), np.uint64)
     if count > _MANY and seed + count <= 1 << 64:

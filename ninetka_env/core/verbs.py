@@ -312,7 +312,7 @@ def write_fast_planes(game: State, viewer: int, planes: Mask) -> None:
 
 @verb
 def write_observation_bits(game: State, viewer: int, words: Words) -> None:
-    """Write the observation of seat `viewer` as bits: the same numbers as `write_observation`.
+    """Write the observation of seat `viewer` as bits: the same numbers as `write_observation`, all of them 0 or 1.
 
     Args:
         game: the state.

@@ -110,6 +110,34 @@ def test_an_interrupted_run_gives_the_same_network(tmp_path):
         assert torch.equal(one, other)
 
 
+@pytest.mark.parametrize("on_device", [True, False])
+def test_a_run_is_resumed_elsewhere(on_device, tmp_path, monkeypatch):
+    monkeypatch.setattr(ppo, "_can_play_on_device", lambda network: on_device)
+    states = []
+
+    def stop(learner: Learner, log: dict[str, float]) -> None:
+        games, streams = learner.games.copy(), learner.streams.copy()
+        if learner.device_games is not None:
+            learner.device_games.copy_to(games, streams)
+        states.append((games.tobytes(), streams.tobytes()))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ppo.train_ppo(config_of(), tmp_path, stop)
+    monkeypatch.setattr(ppo, "_can_play_on_device", lambda network: not on_device)
+    with pytest.raises(KeyboardInterrupt):
+        ppo.train_ppo(config_of(), tmp_path, stop, resume=True)
+    assert states[0] == states[1]
+
+
+def test_outputs_that_are_not_finite_are_reported():
+    learner = learner_of(config_of())
+    for weights in learner.network.parameters():
+        weights.data.fill_(torch.nan)
+    with pytest.raises(ValueError, match="outputs are not finite any more: lower learning_rate"):
+        play_on_device(learner)
+
+
 def test_actions_are_drawn_by_their_probabilities():
     logits = torch.full((20_000, 5), MASKED)
     logits[:, [1, 3]] = torch.tensor([0.0, np.log(3)], dtype=torch.float32)

@@ -165,7 +165,8 @@ def test_tensors_of_seats_give_tensors_with_the_same_numbers(players):
     for _ in range(20):
         rollout = random_rollout(players, rng)
         expected = seat_advantages(*rollout, 0.9, 0.8)
-        for others in (map(torch.from_numpy, rollout[1:]), rollout[1:]):
+        listed = [list(map(torch.from_numpy, array)) for array in rollout[1:]]
+        for others in (map(torch.from_numpy, rollout[1:]), rollout[1:], [a[::-1][::-1] for a in rollout[1:]], listed):
             found = seat_advantages(torch.from_numpy(rollout[0]), *others, 0.9, 0.8)
             for tensor, array in zip(found, expected, strict=True):
                 assert tensor.dtype == torch.float32

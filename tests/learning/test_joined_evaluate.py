@@ -1,7 +1,9 @@
-"""Test that positions of several threads are evaluated together, and that nobody waits forever."""
+"""Test that positions of several threads are evaluated together, and that no thread waits forever."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -77,6 +79,52 @@ def test_an_error_reaches_its_users_and_no_others():
         assert joined(np.array([3]))[1].tolist() == [6]
 
 
+def test_tasks_that_still_run_do_not_keep_the_process_alive():
+    code = """if True:
+        import time
+        from concurrent.futures import ThreadPoolExecutor
+        import numpy as np
+        from ninetka_train.learning.joined_evaluate import JoinedEvaluate
+
+        joined = JoinedEvaluate(lambda numbers: (numbers, numbers), 1)
+
+        def use():
+            with joined.user():
+                while True:
+                    joined(np.arange(2))
+
+        pool = ThreadPoolExecutor(3)
+        for _ in range(3):
+            pool.submit(use)
+        time.sleep(0.2)
+        raise SystemExit(3)
+    """
+    assert subprocess.run([sys.executable, "-c", code], timeout=SECONDS, check=False).returncode == 3
+
+
+@pytest.mark.parametrize(("games", "number", "users", "threads"), [(2, 1, 1, 2), (40, 1, 4, 1), (40, 0, 2, 1)])
+def test_threads_of_joined_tasks(games, number, users, threads, monkeypatch):
+    """Rounds of the network have twice as many tasks as threads; a single task uses all threads for its search."""
+    monkeypatch.setattr(alphazero, "_joins_positions", lambda network: True)
+    running, most, lock = [], [], threading.Lock()
+
+    def play_task(config: Any, network: Any, round_number: int, task: range, threads: int, evaluate: Any = None) -> Any:
+        with lock:
+            running.append(task)
+            most.append((len(running), threads, evaluate is not None))
+        time.sleep(0.05)
+        running.remove(task)
+
+    monkeypatch.setattr(alphazero, "play_task", play_task)
+    settings = {"games": games, "task_games": 2, "playout_rounds": 1}
+    config = check_config({"algorithm": "alphazero", "threads": 2, "device": "cpu", "alphazero": settings})
+    state = alphazero.new_state(config)
+    state.rounds = number
+    assert len(alphazero._play_tasks(state)) == games / 2
+    assert max(most)[0] == users
+    assert {each[1:] for each in most} == {(threads, number == 1)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 def test_joined_tasks_have_the_same_samples(number, monkeypatch):
@@ -107,6 +155,6 @@ def test_joined_tasks_have_the_same_samples(number, monkeypatch):
     before = len(batches)
     joined, _ = alphazero.play_round(state)
     assert all(one.tobytes() == other.tobytes() for one, other in zip(joined, separate, strict=True))
-    assert all(name.startswith("ninetka-evaluate") for name, _ in batches[before:])
     if number:
+        assert all(name.startswith("ninetka-evaluate") for name, _ in batches[before:])
         assert max(size for _, size in batches[before:]) > 2, "positions of several tasks were not joined"

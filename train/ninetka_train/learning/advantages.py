@@ -53,8 +53,8 @@ def seat_advantages(
     environment. Seats do not influence each other's advantages: if some seats do not learn, their `values` can be any
     finite numbers, but then their `returns` are meaningless.
 
-    If `seats` is a tensor of PyTorch, everything is computed on its device, and the results are tensors there, with the
-    same numbers. Otherwise they are arrays.
+    If `seats` is a tensor of PyTorch, everything is computed on its device, in float64, and the results are tensors
+    there, with the same numbers. Otherwise they are arrays.
 
     Args:
         seats: (T, N) integers, the seats that moved: `to_move` before each step.
@@ -131,7 +131,7 @@ def _as_array(
     It has this dtype and shape, with text for any length, if it was of one of the kinds (`numpy.dtype.kind`).
     """
     try:
-        array: Any = np.asarray(given) if device is None else sys.modules["torch"].as_tensor(given, device=device)
+        array: Any = given.to(device) if device is not None and _library_of(given)[1] else np.asarray(given)
     except (ValueError, TypeError, RuntimeError):  # different lengths; tensors with gradients, or of other dtypes
         array = np.empty(0, object)
     has_gradient = getattr(given, "requires_grad", False)
@@ -142,7 +142,10 @@ def _as_array(
     fits = [isinstance(length, str) or length == found for length, found in zip(shape, array.shape, strict=False)]
     if len(shape) != array.ndim or not all(fits):
         raise ValueError(f"{name}: expected shape ({', '.join(map(str, shape))}), got {tuple(array.shape)}")
-    return array.astype(dtype) if device is None else array.to(getattr(sys.modules["torch"], np.dtype(dtype).name))
+    if not isinstance(array, np.ndarray):
+        return array.to(getattr(sys.modules["torch"], np.dtype(dtype).name))
+    array = array.astype(dtype, order="C")
+    return array if device is None else sys.modules["torch"].from_numpy(array).to(device)
 
 
 def _kind_of(array: Array) -> str:

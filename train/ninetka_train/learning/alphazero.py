@@ -137,7 +137,7 @@ class TrainState:
 PlayRound = Callable[[TrainState], tuple[Samples, Metrics]]
 """Callback that plays the games of the next round of a state; returns the samples and metrics such as speed.
 
-The games must depend on the state only, not on the process or machine that plays them; see
+On a CPU the games must depend on the state only, not on the process or machine that plays them; see
 `ninetka_train.learning.selfplay.play_task`."""
 
 
@@ -259,14 +259,15 @@ def playing_speed(config: TrainConfig, samples: Samples, seconds: float) -> Metr
 def _play_tasks(state: TrainState) -> list[Samples]:
     """Play this process's share of a round's tasks.
 
-    If the network is on a GPU, twice as many tasks as threads run at the same time, and their positions are evaluated
-    together: while half of the tasks search, the positions of the others are evaluated.
+    In rounds of a network on a GPU, twice as many tasks as threads run at the same time, and their positions are
+    evaluated together: while half of the tasks search, the positions of the others are evaluated.
     """
     config, network, tasks = state.config, state.network.eval(), processes.own_share(tasks_of(state.config))
-    threads, joins = check_threads(config.threads or processes.threads_per_process()), _joins_positions(network)
+    threads = check_threads(config.threads or processes.threads_per_process())
+    joins = state.rounds >= config.alphazero.playout_rounds and _joins_positions(network)
     workers = 2 * threads if joins else threads
     at_once = max(1, min(workers, len(tasks)))
-    play = functools.partial(play_task, config, network, state.rounds, threads=-(-workers // at_once))
+    play = functools.partial(play_task, config, network, state.rounds, threads=-(-threads // at_once))
     if not joins:
         return list(processes.single_threaded_pool(workers).map(play, tasks))
     evaluate = network_evaluate(network, bf16=processes.uses_bf16(config, network.device))

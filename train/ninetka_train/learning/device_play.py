@@ -66,9 +66,11 @@ class DeviceGames:
         own = torch.cat([env.streams[: env.num_envs] for env in self.envs])
         streams[self.columns] = own.cpu().numpy().view(np.uint64)
 
-    def states(self) -> StateArray:
-        """Return the states, on the CPU."""
-        return np.concatenate([env.states() for env in self.envs])
+    def states(self, rows: Tensor | None = None) -> StateArray:
+        """Return the states of all games, or of the given rows, on the CPU."""
+        states = torch.cat([env.state_bytes for env in self.envs])
+        chosen = states if rows is None else states[rows]
+        return chosen.cpu().numpy().reshape(-1).view(self.dtype)
 
     def to_move(self) -> Tensor:
         """Return the seats to move, (B,) int8."""
@@ -99,7 +101,7 @@ def join_inputs(parts: Sequence[Any]) -> Any:
     return parts[0] if len(parts) == 1 else type(parts[0])(*map(torch.cat, zip(*parts, strict=True)))
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def play_on_device(learner: Learner) -> Rollout:
     """Play T plies of all games and return the rollout, as tensors on the device; see `ppo.play`."""
     games: DeviceGames = learner.device_games
@@ -123,10 +125,10 @@ def play_on_device(learner: Learner) -> Rollout:
         values = _values_by_seat(outputs, movers, games.num_players)
         plies.append((actions, log_probs, learns, movers, values, *games.step(actions)))
     last = _values_by_seat(forward(learner, games.encode(learner.network)), games.to_move(), games.num_players)
-    games.check()
     actions, log_probs, learns, movers, values, *endings = map(torch.stack, zip(*plies, strict=True))
     values = torch.cat([values, last[None]])
     check_outputs(log_probs, values)
+    games.check()
     return Rollout(join_inputs(inputs), actions, log_probs, learns, movers, games.num_players, values, *endings)
 
 
@@ -140,16 +142,16 @@ def _choose_actions(
         outputs = forward(learner, type(inputs)(*(tensor[rows] for tensor in inputs)), learner.league[index])
         actions[rows] = sample_on_device(outputs.logits, generator)[0]
     else:
-        states = learner.device_games.states()[rows.cpu().numpy()]
-        chosen = learner.agents[index - len(learner.league)].act(states, learner.rng)
+        chosen = learner.agents[index - len(learner.league)].act(learner.device_games.states(rows), learner.rng)
         actions[rows] = torch.from_numpy(chosen).to(actions.device)
 
 
 def sample_on_device(logits: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Draw an action per row of masked logits, (N, A); return the actions, (N,) int64, and their log probabilities.
 
-    The smallest quotient of an exponentially distributed number and a probability belongs to each action with its
-    probability. Here the inverse quotients are compared, so that actions of probability 0 are never drawn.
+    If an exponentially distributed random number of each action is divided by the action's probability, each action has
+    the smallest quotient with its own probability. Here the inverse quotients are compared, so that actions of
+    probability 0 are never drawn.
     """
     log_policy = logits.float().log_softmax(1)
     waiting = torch.empty_like(log_policy).exponential_(generator=generator).clamp_(min=torch.finfo().tiny)

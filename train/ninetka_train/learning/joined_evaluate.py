@@ -21,7 +21,7 @@ Request = tuple[StateArray, Future[Any]]
 class JoinedEvaluate:
     """An `Evaluate` for several threads, its users, which joins their positions into batches.
 
-    A batch starts as soon as half of the users wait for a result. While it is evaluated, in a thread of its own, the
+    A batch starts as soon as half of the users wait for a result. While it is evaluated, in a separate thread, the
     other users search, and their positions become the next batch. The results of an exact evaluation do not depend on
     how positions are joined; those of a network depend on it by rounding.
     """
@@ -57,8 +57,12 @@ class JoinedEvaluate:
     def _start_batch(self) -> None:
         """Start to evaluate all waiting positions, if enough users wait; the lock is held."""
         if self._waiting and not self._is_running and 2 * len(self._waiting) >= self._users:
-            batch, self._waiting, self._is_running = self._waiting, [], True
-            self._pool.submit(self._run, batch)
+            batch, self._waiting = self._waiting, []
+            try:
+                self._pool.submit(self._run, batch)
+                self._is_running = True
+            except RuntimeError as error:  # at the end of the process; without a result, users would wait forever
+                _fail(batch, error)
 
     def _run(self, batch: list[Request]) -> None:
         try:
@@ -68,9 +72,14 @@ class JoinedEvaluate:
             for (_, result), part in zip(batch, parts, strict=True):
                 result.set_result(part)
         except BaseException as error:
-            for _, result in batch:
-                if not result.done():
-                    result.set_exception(error)
+            _fail(batch, error)
         with self._lock:
             self._is_running = False
             self._start_batch()
+
+
+def _fail(batch: list[Request], error: BaseException) -> None:
+    """Let requests without a result raise an error."""
+    for _, result in batch:
+        if not result.done():
+            result.set_exception(error)

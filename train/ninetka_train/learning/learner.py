@@ -46,7 +46,6 @@ class Learner:
     """(B,) int64 the opponent in each game, an index into `[*league, *agents]`, or `LEARNER`."""
     seats: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     """(B,) int64 the learner's seat, used in games with an opponent."""
-
     device_games: Any = None
     """The `ninetka_train.learning.device_play.DeviceGames` if the games are on a GPU. `games` and `streams` are then
     copies of what they were when the run began or was last saved."""

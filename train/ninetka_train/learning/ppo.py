@@ -99,6 +99,7 @@ def _play_and_learn(learner: Learner) -> Metrics:
     rollout = play(learner)
     played = time.perf_counter()
     batch = make_batch(rollout, settings.discount_lambda, learner.network.device)
+    del rollout  # its inputs can fill a GPU
     log = learn(learner, batch)
     learner.moves += settings.games * settings.plies
     learner.rollouts += 1
@@ -144,8 +145,12 @@ def new_learner(config: TrainConfig) -> Learner:
 
 def _can_play_on_device(network: Any) -> bool:
     """Return whether the games of a run can be where its network is, on a GPU."""
-    has_compiler = importlib.util.find_spec("numba_cuda") is not None
-    return network.device.type == "cuda" and has_compiler and hasattr(network, "encode_on_device")
+    if network.device.type != "cuda" or importlib.util.find_spec("numba_cuda") is None:
+        return False
+    from ninetka_env.gpu.device import MIN_CAPABILITY
+
+    is_new_enough = torch.cuda.get_device_capability(network.device) >= MIN_CAPABILITY
+    return is_new_enough and hasattr(network, "encode_on_device")
 
 
 def league_agents(config: TrainConfig) -> list[Agent]:

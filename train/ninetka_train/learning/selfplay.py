@@ -1,9 +1,10 @@
 """AlphaZero's self-play: play games with playouts or with a network, and return their positions as `Samples`.
 
 A round is divided into tasks. The result of a task depends only on the settings, the network's weights and the indices
-of its games, because each game has its own random stream, and the network evaluates the games of one task as one batch
-on one torch thread. A task's result therefore does not depend on which worker runs it, when, or what else runs at the
-time. `alphazero.py` has the training loop.
+of its games, because each game has its own random stream, and on a CPU the network evaluates the games of one task as
+one batch on one torch thread. A task's result therefore does not depend on which worker runs it, when, or what else
+runs at the time. On a GPU it depends by rounding on how the positions of tasks are joined into batches. `alphazero.py`
+has the training loop.
 """
 
 from __future__ import annotations
@@ -158,7 +159,8 @@ def play_task(
 ) -> Samples:
     """Play a task of a round.
 
-    For one type of processor and one version of torch, the same arguments give the same bytes in any process.
+    Without `evaluate`, for one type of processor and one version of torch, the same arguments give the same bytes in
+    any process.
 
     Args:
         config: with `algorithm="alphazero"`.
@@ -166,7 +168,7 @@ def play_task(
         round_number: index of the round, from 0.
         games: indices of the task's games, an element of `tasks_of(config)`.
         threads: maximum number of threads for the search; results do not depend on it.
-        evaluate: evaluates positions by the network; None to evaluate the positions of this task alone.
+        evaluate: evaluates positions with the network; None to evaluate the positions of this task alone.
     """
     return on_one_torch_thread(_play_task, config, network, round_number, games, threads, evaluate)
 
