@@ -100,11 +100,18 @@ def write_standard_planes(game: State, viewer: int, planes: Tensor) -> None:
     if on and viewer == game.to_move:
         _write_ko(game, planes)
     _write_last(game, planes)
-    _fill(game, planes, _PASSED, game.passes > 0)
-    _fill(game, planes, _BLACK, viewer == 0)
-    _fill(game, planes, _TO_MOVE, on and viewer == game.to_move)
-    _fill(game, planes, _LATE, game.max_plies - game.plies <= LATE_PLIES)
-    _fill(game, planes, _AHEAD, _is_ahead(game, viewer))
+    filled = _filled_planes(game, viewer)
+    for plane in range(_PASSED, _AHEAD + 1):
+        _fill(game, planes, plane, filled >> plane & 1)
+
+
+@jit(refcount=False)
+def _filled_planes(game: State, viewer: int) -> int:
+    """Return the bit set of those planes `"standard"` from `"passed"` to `"ahead"` that are filled."""
+    is_to_move = not is_over(game) and viewer == game.to_move
+    is_late = game.max_plies - game.plies <= LATE_PLIES
+    filled = int(game.passes > 0) << _PASSED | int(viewer == 0) << _BLACK | int(is_to_move) << _TO_MOVE
+    return int(filled | int(is_late) << _LATE | int(_is_ahead(game, viewer)) << _AHEAD)
 
 
 @jit(refcount=False)
@@ -186,8 +193,14 @@ def _write_ko(game: State, planes: Tensor) -> None:
     if has_superko(game):
         for place in range(game.num_empty):
             point = i64(game.empty[place])
-            if not is_suicide(game, point) and violates_superko(game, point):
+            if _only_superko_forbids(game, point):
                 planes[_KO * points + point] = 1
+
+
+@jit(refcount=False)
+def _only_superko_forbids(game: State, point: int) -> bool:
+    """Return whether a stone at an empty point would be legal without superko, and is not with it."""
+    return not is_suicide(game, point) and violates_superko(game, point)
 
 
 @jit(refcount=False)
@@ -228,11 +241,9 @@ def write_observation_bits(game: State, viewer: int, words: Words) -> None:
         _set_bit(game, words, _LAST, game.last)
     if game.before_last >= 0:
         _set_bit(game, words, _LAST + 1, game.before_last)
-    _fill_bits(game, words, _PASSED, game.passes > 0)
-    _fill_bits(game, words, _BLACK, viewer == 0)
-    _fill_bits(game, words, _TO_MOVE, on and viewer == game.to_move)
-    _fill_bits(game, words, _LATE, game.max_plies - game.plies <= LATE_PLIES)
-    _fill_bits(game, words, _AHEAD, _is_ahead(game, viewer))
+    filled = _filled_planes(game, viewer)
+    for plane in range(_PASSED, _AHEAD + 1):
+        _fill_bits(game, words, plane, filled >> plane & 1)
 
 
 @jit(refcount=False)
@@ -304,5 +315,5 @@ def _write_ko_bits(game: State, words: Words) -> None:
     if has_superko(game):
         for place in range(game.num_empty):
             point = i64(game.empty[place])
-            if not is_suicide(game, point) and violates_superko(game, point):
+            if _only_superko_forbids(game, point):
                 _set_bit(game, words, _KO, point)
