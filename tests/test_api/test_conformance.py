@@ -165,16 +165,21 @@ class SlowPlaneChanges:
             planes[square] = game.board[square] == viewer + 1
 
 
+@jit
+def write_observation_bits(game, viewer, words):
+    words[0] = 511 << 18
+    for square in range(9):
+        words[0] |= np.uint32(int(game.board[square] == viewer + 1) << square)
+        words[0] |= np.uint32(int(game.board[square] == 2 - viewer) << 9 + square)
+
+
 class UnusedBitIsSet:
     check, message = "bits", "bit of the observation of seat 0, element 27 of 27: found 1$"
 
     @jit
     def write_observation_bits(game, viewer, words):
-        words[0] = 0xF << 24
-        for square in range(9):
-            words[0] |= np.uint32(int(game.board[square] == viewer + 1) << square)
-            words[0] |= np.uint32(int(game.board[square] == 2 - viewer) << 9 + square)
-            words[0] |= np.uint32(1 << 18 + square)
+        write_observation_bits(game, viewer, words)
+        words[0] |= np.uint32(1 << 27)
 
     @jit
     def write_legal_bits(game, words):
@@ -184,12 +189,7 @@ class UnusedBitIsSet:
 class MaskOfBitsIsEmpty:
     check, message = "bits", "bit of the mask, element 0 of 9: found 0$"
 
-    @jit
-    def write_observation_bits(game, viewer, words):
-        words[0] = 511 << 18
-        for square in range(9):
-            words[0] |= np.uint32(int(game.board[square] == viewer + 1) << square)
-            words[0] |= np.uint32(int(game.board[square] == 2 - viewer) << 9 + square)
+    write_observation_bits = write_observation_bits
 
     @jit
     def write_legal_bits(game, words):
