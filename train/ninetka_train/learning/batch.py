@@ -81,7 +81,7 @@ def own_decision_targets(
 def _value_targets(returns: Tensor, movers: Tensor, players: Tensor) -> Tensor:
     """Return the `values` of a `Batch` from win probabilities per seat, (N, P), which may be outside of 0..1."""
     in_play = torch.arange(returns.shape[1], device=returns.device) < players[:, None]
-    values = _by_relative_seat(returns, movers, players).double().clamp(min=0) + 1e-6 * in_play.double()
+    values = roll_tensor(returns, movers, players).double().clamp(min=0) + 1e-6 * in_play.double()
     values = (values / values.sum(1, keepdim=True)).float()
     return torch.nn.functional.pad(values, (0, 1))  # draws are included as shares of wins
 
@@ -95,7 +95,7 @@ def _final_targets(rollout: Rollout, movers: Tensor, players: Tensor) -> tuple[T
     classes = torch.where(owners < 0, scores.shape[1], (owners - movers[:, None]) % players[:, None])
     unknown = ending.flatten() < 0
     in_play = torch.arange(scores.shape[1], device=scores.device) < players[:, None]
-    relative = _by_relative_seat(scores, movers, players).masked_fill(~in_play, -torch.inf)
+    relative = roll_tensor(scores, movers, players).masked_fill(~in_play, -torch.inf)
     leads = relative[:, 0] - relative[:, 1:].amax(1)
     return classes.masked_fill(unknown[:, None], UNKNOWN_OWNER), leads.masked_fill(unknown, torch.nan)
 
@@ -109,10 +109,10 @@ def ending_plies(winners: Tensor) -> Tensor:
     return torch.stack(plies[::-1])
 
 
-def _by_relative_seat(rows: Tensor, movers: Tensor, players: Tensor) -> Tensor:
-    """Reorder (N, P) numbers from seats to seats relative to the movers; those of seats not in play stay in place."""
-    seats = torch.arange(rows.shape[1], device=rows.device)
-    return rows.gather(1, torch.where(seats < players[:, None], (seats + movers[:, None]) % players[:, None], seats))
+def roll_tensor(rows: Tensor, first: Tensor, num_players: Tensor) -> Tensor:
+    """Reorder (N, P) numbers as `ninetka_train.learning.rollout.roll_seats` does, which changes arrays in place."""
+    seats, players = torch.arange(rows.shape[1], device=rows.device), num_players[:, None].long()
+    return rows.gather(1, torch.where(seats < players, (seats + first[:, None]) % players, seats))
 
 
 def take(batch: Batch, index: Tensor) -> Batch:

@@ -19,6 +19,7 @@ from ninetka_env.core.random_streams import Streams
 from ninetka_env.core.registry import Variant, limits_of
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.gpu.vector import DeviceVectorEnv
+from ninetka_train.learning.batch import roll_tensor
 from ninetka_train.learning.learner import LEARNER, Learner, forward
 from ninetka_train.learning.losses import check_outputs
 from ninetka_train.learning.rollout import Rollout
@@ -42,10 +43,10 @@ class DeviceGames:
     def __init__(self, variants: Sequence[Variant], games: StateArray, streams: Streams, device: Any) -> None:
         """Copy the games of a run, (B,) states and (B,) random streams, to a CUDA device."""
         count = len(variants)
-        rows = [np.arange(first, len(games), count) for first in range(count)]
-        self.columns: npt.NDArray[np.int64] = np.concatenate(rows)
+        self._rows = [np.arange(first, len(games), count) for first in range(count)]
+        self.columns: npt.NDArray[np.int64] = np.concatenate(self._rows)
         self.envs = [
-            DeviceVectorEnv(len(own), variant, device=device) for own, variant in zip(rows, variants, strict=True)
+            DeviceVectorEnv(len(own), variant, device=device) for own, variant in zip(self._rows, variants, strict=True)
         ]
         self.device, self.dtype = self.envs[0].device, games.dtype
         self.num_players = torch.from_numpy(games["num_players"][self.columns].astype(np.int8)).to(self.device)
@@ -53,12 +54,9 @@ class DeviceGames:
 
     def copy_from(self, games: StateArray, streams: Streams) -> None:
         """Continue with these games and random streams, in the order of the run."""
-        first = 0
-        for env in self.envs:
-            own = self.columns[first : first + env.num_envs]
+        for env, own in zip(self.envs, self._rows, strict=True):
             env.reset(options={"position": games[own]})
             env.streams[: env.num_envs] = torch.from_numpy(streams[own].view(np.int64))
-            first += env.num_envs
 
     def copy_to(self, games: StateArray, streams: Streams) -> None:
         """Copy the games and their random streams, in the order of the run."""
@@ -161,7 +159,4 @@ def sample_on_device(logits: Tensor, generator: torch.Generator) -> tuple[Tensor
 
 def _values_by_seat(outputs: Outputs, movers: Tensor, num_players: Tensor) -> Tensor:
     """Return the win probabilities, (B, P) float32 per seat."""
-    values = outputs.values.float()
-    seats, players = torch.arange(values.shape[1], device=values.device), num_players[:, None].long()
-    relative = (seats - movers[:, None]) % players
-    return values.gather(1, torch.where(seats < players, relative, seats))
+    return roll_tensor(outputs.values.float(), -movers, num_players)

@@ -93,12 +93,7 @@ def relative_values(samples: Samples) -> Floats:
 
 def relative_scores(samples: Samples) -> Floats:
     """Return (N,) float32: the final score of the seat to move minus the best of the others."""
-    return relative_leads(samples.scores, *_movers_and_players(samples))
-
-
-def relative_leads(scores: Floats, movers: npt.NDArray[Any], players: npt.NDArray[Any]) -> Floats:
-    """Return (N,) float32: the score of each mover minus the best of the others; `scores` is (N, P) per seat."""
-    turned = _by_relative_seat(scores, movers, players, np.float32(-np.inf))
+    turned = _by_relative_seat(samples.scores, *_movers_and_players(samples), np.float32(-np.inf))
     return turned[:, 0] - turned[:, 1:].max(1)
 
 
