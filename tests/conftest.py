@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,9 @@ from hypothesis import settings
 from scale import MANY_GAMES, TEST_GAMES, Scaled
 
 from ninetka_env.core import registry, verbs
+
+# Tests compare what commands print on stderr, and it depends on the cache whether they compile.
+os.environ["NINETKA_COMPILE_NOTICE"] = "0"
 
 # There is no deadline, because the first example of a test may wait for the compiler.
 settings.register_profile("ninetka", settings(deadline=None, max_examples=max(5, TEST_GAMES // 20)))

@@ -22,6 +22,7 @@ from numba.core import cgutils
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload
 
+from ninetka_env.core import compile_notice
 from ninetka_env.core.cache import keep_on_disk
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,6 +41,7 @@ def _mangling_args(record: types.Record) -> tuple[str, tuple[str]]:
 
 
 types.Record.mangling_args = property(_mangling_args)
+compile_notice.listen()
 
 
 def jit(function: F | None = None, *, inline: bool = False, refcount: bool = True) -> Any:

@@ -7,6 +7,7 @@ once, which compiles it into the cache on disk, unless it is there already.
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 import time
@@ -73,9 +74,9 @@ def _cache_home() -> Path:
 def _run_process(spec: str, part: str) -> tuple[float, str]:
     """Compile a part in a process; return the seconds, and the last line of the error, empty if there is none."""
     start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "ninetka_train.warm", spec, part], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "ninetka_train.warm", spec, part]
+    quiet = os.environ | {"NINETKA_COMPILE_NOTICE": "0"}
+    done = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
     lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
     return time.perf_counter() - start, lines[-1] if done.returncode else ""
 
