@@ -317,7 +317,7 @@ def test_minibatches_that_are_made_ahead_are_the_same(searched):
     def made(ahead: int) -> tuple[list[list[torch.Tensor]], dict[str, object]]:
         state = new_state(small())
         state.window = [searched["playouts"], searched["network"]]
-        pieces = [piece for minibatch, _ in minibatches_of(state, ahead) for piece in minibatch]
+        pieces = [piece for minibatch, *_ in minibatches_of(state, ahead) for piece in minibatch]
         tensors = [[*piece.inputs, piece.policy, piece.values, piece.owners] for piece in pieces]
         return tensors, state.rng.bit_generator.state
 

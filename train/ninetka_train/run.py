@@ -74,6 +74,7 @@ def run(
     resume: bool = False,
     progress: TrainingProgress | None = None,
     player: ClusterPlayer | None = None,
+    on_start: Callable[[], object] | None = None,
 ) -> None:
     """Train a network, save everything in `folder`, and report the results against the opponents.
 
@@ -86,6 +87,7 @@ def run(
             only report the results. The length may grow, and `CHANGEABLE_SETTINGS` may have other values.
         progress: called after every rollout or round.
         player: plays AlphaZero's rounds and the measurements on a cluster; None to play them in this process.
+        on_start: called once all settings and files are checked, before the training starts or continues.
 
     Raises:
         ValueError: if PPO is given a `player` or several processes; if the folder is not empty, is in use or cannot be
@@ -102,6 +104,8 @@ def run(
         processes.restoring_torch_threads(),
         _prepared_folder(config, folder, resume) if first else contextlib.nullcontext(),
     ):
+        if on_start:
+            on_start()
         if processes.broadcast_from_first(lambda: not (folder / EVALUATION).exists()):
             with contextlib.closing(Journal(folder)) as journal:
                 network = _train(config, folder, resume, journal, games > 0, progress, player)

@@ -98,8 +98,9 @@ class Examples:
     """(N,) float32 the mover's final score minus the best other score; nan where there is only a policy target."""
 
 
-Minibatch = tuple[list[Examples], TargetShares]
-"""Data of a gradient step: the microbatches of this process, and the target shares of the whole minibatch."""
+Minibatch = tuple[list[Examples], TargetShares, float]
+"""Data of a gradient step: the microbatches of this process; of the whole minibatch the target shares, and the share of
+positions from the network's own games."""
 
 
 @dataclass
@@ -197,7 +198,8 @@ def _train_rounds(rounds: Iterator[tuple[Samples, Metrics]], state: TrainState, 
         log = learn(state)
         state.rounds += 1
         share = (played - start) / (time.perf_counter() - start)
-        recorder.finish_round(log | {"positions": state.positions, "share_of_play": share} | playing)
+        own = {"own_games": float(state.rounds > config.alphazero.playout_rounds)}
+        recorder.finish_round(log | {"positions": state.positions, "share_of_play": share} | own | playing)
 
 
 def new_state(config: TrainConfig) -> TrainState:
@@ -294,10 +296,12 @@ def learn(state: TrainState) -> Metrics:
     processes.set_torch_threads(state.torch_threads)  # agents created in the meantime may have changed the number
     bf16 = processes.uses_bf16(state.config, network.device)
     sums = torch.zeros(len(LOSS_NAMES), device=network.device)
+    own_shares = []
     network.train()
     learner = processes.distributed_network(network)
     minibatches = minibatches_of(state, PREFETCHED_MINIBATCHES if network.device.type == "cuda" else 0)
-    for step, (pieces, shares) in enumerate(minibatches):
+    for step, (pieces, shares, own_share) in enumerate(minibatches):
+        own_shares.append(own_share)
         _set_learning_rate(state, step)
         state.optimizer.zero_grad(set_to_none=True)
         for examples in processes.each_microbatch(learner, pieces):
@@ -312,7 +316,7 @@ def learn(state: TrainState) -> Metrics:
     network.eval()
     newest = next(samples.games for samples in reversed(state.window) if len(samples.games))
     check_finite(network, newest, bf16)
-    rate = {"learning_rate": state.optimizer.param_groups[0]["lr"]}
+    rate = {"learning_rate": state.optimizer.param_groups[0]["lr"], "own_share": float(np.mean(own_shares))}
     return losses_by_name(LOSS_NAMES, processes.sum_over_processes(sums) / settings.steps, outputs) | rate
 
 
@@ -350,7 +354,16 @@ def _make_minibatch(state: TrainState, numbers: list[tuple[Ints, Ints]]) -> Mini
     """Make the examples of this process's microbatches, and the target shares of the whole minibatch."""
     pieces = [(take(state.window, chosen), turns) for chosen, turns in numbers]
     shares = _target_shares([samples for samples, _ in pieces], state.config.alphazero.minibatch)
-    return [make_examples(state.network, *piece) for piece in processes.own_share(pieces)], shares
+    chosen = np.concatenate([indices for indices, _ in numbers])
+    own = float(np.mean(chosen >= _num_teacher_positions(state)))
+    return [make_examples(state.network, *piece) for piece in processes.own_share(pieces)], shares, own
+
+
+def _num_teacher_positions(state: TrainState) -> int:
+    """Return how many positions at the start of the window come from games of the playout rounds' search."""
+    first = state.rounds + 1 - len(state.window)  # number of the window's oldest round; the newest is not counted yet
+    rounds = max(0, state.config.alphazero.playout_rounds - first)
+    return sum(len(samples.games) for samples in state.window[:rounds])
 
 
 def _set_learning_rate(state: TrainState, step: int) -> None:

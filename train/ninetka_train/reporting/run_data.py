@@ -6,16 +6,17 @@ Start reading at `read_run` and `report_tables`. `run_report.py` writes the repo
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ninetka_agents.plugins import plugins_of
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.options import short_repr
-from ninetka_env.core.registry import DEFAULT_GAME
+from ninetka_env.core.registry import DEFAULT_GAME, definition_of_spec
 from ninetka_train.judging.ratings import Interval, wilson_interval
 from ninetka_train.judging.report import percent
 from ninetka_train.learning.config import read_settings
@@ -160,11 +161,32 @@ def read_run(folder: Path) -> RunData:
     return run
 
 
+def whose_games(config: Mapping[str, Any]) -> str:
+    """Return how a run learns, and who plays the games of its rounds, from its configuration as plain values."""
+    if config["algorithm"] == "ppo":
+        return "PPO from the network's own games"
+    settings, game = config["alphazero"], config.get("game", DEFAULT_GAME)
+    rounds, before = settings["rounds"], min(settings["rounds"], settings["playout_rounds"])
+    spec = game if isinstance(game, str) else game[0]
+    teacher = settings["teacher"] or plugins_of(definition_of_spec(spec)[0].name).teacher
+    search = teacher if teacher.startswith("net") else f"{teacher} with {settings['playouts']} playouts"
+    if before == rounds:
+        return f"imitating {search} ({_rounds(rounds)} of its games)"
+    if not before:
+        return f"AlphaZero ({_rounds(rounds)} of the network's own games)"
+    own = _rounds(rounds - before)
+    return f"AlphaZero ({_rounds(before)} of games of {search}, then {own} of the network's own games)"
+
+
+def _rounds(count: int) -> str:
+    return f"{count} round{'s' * (count != 1)}"
+
+
 def summary(run: RunData) -> str:
-    """Return a line of text with the algorithm, the game and the duration of the training."""
+    """Return a line of text with the algorithm, whose games it learned from, the game, and the duration."""
     game, players = run.config.get("game", DEFAULT_GAME), " and ".join(str(number) for number in run.config["players"])
     what = f"{players} players" if game == DEFAULT_GAME else " and ".join([game] if isinstance(game, str) else game)
-    text = f"{run.config['algorithm']}, {what}, trained for {duration(60 * run.minutes)}"
+    text = f"{what}; {whose_games(run.config)}; trained for {duration(60 * run.minutes)}"
     if run.log and run.log[-1]["progress"] < 1:
         text += f" ({run.log[-1]['progress']:.0%} of the run)"
     if evaluation_seconds := sum(line["evaluation_seconds"] for line in run.curve):
