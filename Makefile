@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser engines quick test exhaustive test-all golden public-api fuzz lint lint-page check-page format-page types coverage docs docs-trainers match ratings bench clean
+.PHONY: help train setup browser engines quick test exhaustive test-all golden public-api fuzz lint lint-page check-page format-page types coverage docs docs-trainers match ratings speed clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,13 +104,13 @@ match: $(INSTALLED)  ## play MaxN, a tree search and a random player against eac
 	$(BIN)/ninetka evaluate maxn mcts:simulations=2000 random --players 3 --games 120
 
 ratings: $(INSTALLED)  ## rate all agents and networks of 9tka, Go and Kropki; write docs/ratings
-	$(BIN)/ninetka rate --game ninetka --anchor mcts:simulations=2000 --games 20 --table docs/ratings/ninetka.md
-	$(BIN)/ninetka rate --game go --anchor mcts:simulations=200,rave,playouts=heavy --games 20 --table docs/ratings/go.md
-	$(BIN)/ninetka rate --game kropki --anchor mcts:simulations=200 --games 20 --table docs/ratings/kropki.md
+	$(BIN)/ninetka rate --game ninetka --anchor mcts:simulations=2000 --games 20 --markdown docs/ratings/ninetka.md
+	$(BIN)/ninetka rate --game go --anchor mcts:simulations=200,rave,playouts=heavy --games 20 --markdown docs/ratings/go.md
+	$(BIN)/ninetka rate --game kropki --anchor mcts:simulations=200 --games 20 --markdown docs/ratings/kropki.md
 
-bench: $(INSTALLED)  ## measure speed, compared with OpenSpiel and pgx in the same run
+speed: $(INSTALLED)  ## measure speed, compared with OpenSpiel and pgx in the same run
 	$(INSTALL) --editable ".[bench]"
-	$(BIN)/ninetka bench
+	$(BIN)/ninetka speed
 
 docs-trainers:  ## run the guides to other trainers, each in its own environment in .venvs (GUIDES="sb3 rllib")
 	$(PYTHON) docs/trainers/run.py $(GUIDES)

@@ -2,7 +2,7 @@
 
 Start reading at `rows`. `benchmarks.networks` and `benchmarks.train` measure the speed of networks.
 
-Not part of `make bench`, because it takes half an hour: run `ninetka bench architecture`. The environment variable
+Not part of `make speed`, because it takes half an hour: run `ninetka speed architecture`. The environment variable
 NINETKA_BENCH_MINUTES sets the minutes of training per network.
 """
 

@@ -4,7 +4,7 @@
     python -m benchmarks.cluster_scale cluster.json docs/cluster
 
 Needs the extra `cluster` and an otherwise idle machine; takes about five minutes on two cores. Not part of
-`make bench`. `benchmarks.cluster_simulation` simulates larger clusters from these costs.
+`make speed`. `benchmarks.cluster_simulation` simulates larger clusters from these costs.
 """
 
 from __future__ import annotations

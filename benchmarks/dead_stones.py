@@ -32,7 +32,7 @@ import numpy as np
 from ninetka_agents.go.status import agreed_position, find_statuses
 from ninetka_env.api.record_files import read_records
 from ninetka_env.games.go.game import Game
-from ninetka_train.judging.report import markdown_table
+from ninetka_train.judging.ratings_page import markdown_table
 
 COLUMNS = ("folder", "games", "winner right as it stands %", "winner right %", "lead within 1 point %", "ms")
 RESULT = re.compile(rb"(?<![A-Z])RE\[(?:([BW])\+([0-9]+(?:\.[0-9]+)?)|0|Draw|Jigo)\]", re.IGNORECASE)

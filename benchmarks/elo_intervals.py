@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ninetka_env.core.registry import load_variant
 from ninetka_train.judging.ratings import ELO_PER_NAT, elo_ratings
-from ninetka_train.judging.report import markdown_table
+from ninetka_train.judging.ratings_page import markdown_table
 from ninetka_train.judging.results import NO_ACTION, MatchSettings, MoveTimes, Results
 from ninetka_train.judging.schedule import Schedule, make_schedule
 

@@ -1,6 +1,6 @@
 """Check games on a GPU against the CPU, bit for bit, and measure them: `python -m benchmarks.gpu`.
 
-`ninetka bench` does not run it, because it needs a GPU. In numba's simulator (see `docs/guides/gpu.md`) it plays a few
+`ninetka speed` does not run it, because it needs a GPU. In numba's simulator (see `docs/guides/gpu.md`) it plays a few
 games only, and its speeds mean nothing.
 """
 

@@ -1,4 +1,4 @@
-"""Run the benchmarks, each in its own process, and print one table (`ninetka bench`).
+"""Run the benchmarks, each in its own process, and print one table (`ninetka speed`).
 
 Each benchmark is a module of this package that prints its rows with functions of `benchmarks.measure`.
 """
@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     known = BENCHMARKS + SLOW_BENCHMARKS
     unknown = [name for name in argv if name not in known]
     if unknown:
-        print(f"usage: ninetka bench [{'] ['.join(known)}]")
+        print(f"usage: ninetka speed [{'] ['.join(known)}]")
         if unknown != ["--help"]:
             print(f"error: unknown benchmark {unknown[0]!r}: known are {', '.join(known)}", file=sys.stderr)
         return 0 if unknown == ["--help"] else 2

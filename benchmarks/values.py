@@ -1,6 +1,6 @@
 """Measure how well the values of 9tka's networks and tree searches predict the results of games, as R2.
 
-Not part of `make bench`, because it takes two minutes: run `ninetka bench values`. The first `OPENING` moves of
+Not part of `make speed`, because it takes two minutes: run `ninetka speed values`. The first `OPENING` moves of
 four-player games are sampled from a network's policy; then the network plays its most probable moves. The true value of
 a position is estimated by playing the game from its first slide to its end with a tree search, several times.
 """

@@ -1,4 +1,4 @@
-"""The commands `ninetka play` and `ninetka table`; `ninetka_train.cli` registers them."""
+"""The commands `ninetka play` and `ninetka stats`; `ninetka_train.cli` registers them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ Data = Annotated[Path | None, typer.Option("--data", metavar="FILE", help="File 
 
 
 def play(
-    host: Annotated[str, typer.Option("--host", help="Address to listen on; 127.0.0.1 is for this computer only.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 picks a free one.")] = 9009,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on; 127.0.0.1: this computer only.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port; 0 picks a free one.")
+    ] = 9009,
     data: Data = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
 ) -> None:
-    """Play in the browser: people and agents at one table, with analysis and replay."""
+    """Play in the browser, against people and agents, with analysis."""
     try:
         from ninetka_web.server.server import is_loopback, serve
         from ninetka_web.tables.store import default_path
@@ -27,7 +29,9 @@ def play(
             typer.echo(f"warning: anyone who can reach {host} can play on this server and use its CPU", err=True)
         serve(host, port, data or default_path(), open_browser=not no_browser)
     except ImportError as error:
-        _fail(f"the web app needs {error.name}: pip install 'ninetka-env[web]'")
+        from ninetka_env.core.imports import install_command
+
+        _fail(f"the web app needs {error.name}: {install_command('web')}")
     except OSError as error:
         _fail(error)
     except KeyboardInterrupt:
@@ -35,8 +39,8 @@ def play(
         raise typer.Exit(130) from None
 
 
-def table(data: Data = None) -> None:
-    """Show win rates of people against agents in the finished games that `ninetka play` may store."""
+def stats(data: Data = None) -> None:
+    """Show how often people beat agents, in the games that `play` has stored."""
     from ninetka_web.tables.store import default_path
     from ninetka_web.tables.tallies import print_tallies, read_tallies
 

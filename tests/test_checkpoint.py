@@ -268,21 +268,21 @@ def test_networks_of_the_given_game_come_first(folders, network):
     assert find_checkpoint("gen-1", "go") == shipped / "go" / "gen-1.safetensors"
     for other in (find_checkpoint("ninetka/gen-1", "go"), find_checkpoint("gen-1")):
         assert other == others / "ninetka" / "gen-1.safetensors"
-    with pytest.raises(ValueError, match=r"the known ones are gen-1, ninetka/gen-1, ninetka/gen-4$"):
+    with pytest.raises(ValueError, match=r"the known ones of go are gen-1$"):
         find_checkpoint("gen-4", "go")
 
 
 def test_known_networks_are_sorted_by_number(folders, network):
     shipped, others = folders
-    with pytest.raises(ValueError, match="the known ones are none"):
+    with pytest.raises(ValueError, match="the known ones of ninetka are none"):
         find_checkpoint("gen-1")
     for name in ("gen-9", "gen-2", "an-exploiter", "the-exploiter"):
         save_checkpoint(others / "ninetka" / name, network)
     save_checkpoint(shipped / "ninetka" / "gen-10", network)
     save_checkpoint(shipped / "go" / "gen-1", network)
     assert list(known_networks()) == ["an-exploiter", "gen-2", "gen-9", "gen-10", "the-exploiter"]
-    known = "an-exploiter, gen-2, gen-9, gen-10, the-exploiter, go/gen-1"
-    with pytest.raises(ValueError, match=rf"gen-1\.json: .*the known ones are {known}$"):
+    known = "an-exploiter, gen-2, gen-9, gen-10, the-exploiter"
+    with pytest.raises(ValueError, match=rf"gen-1\.json: .*the known ones of ninetka are {known}$"):
         find_checkpoint("gen-1")
 
 
@@ -304,8 +304,8 @@ def test_an_installed_package_names_the_folder_of_other_networks(folders, networ
     assert list(known_networks()) == ["gen-7"]
     with pytest.raises(
         ValueError,
-        match=r"gen-1\.json: cannot be read: No such file or directory; gen-7, go/gen-6 come with the package, "
-        r"the others are in the repository's folder networks/: give the path of one$",
+        match=r"gen-1\.json: cannot be read: No such file or directory; gen-7 comes with the package, "
+        r"others are in the repository's folder networks/: give the path of one$",
     ):
         find_checkpoint("gen-1")
 
@@ -340,8 +340,19 @@ def test_a_path_that_exists_comes_before_a_known_network(tmp_path, network, monk
     save_checkpoint(tmp_path / "gen-4" / "mine", network)
     assert find_checkpoint("gen-4").stem == "mine"
     for missing in ("runs/gen-4", "gen-99", "checkpoints/gen-4"):
-        with pytest.raises(ValueError, match=r"cannot be read: No such file or directory; the known ones are gen-1, "):
+        with pytest.raises(ValueError, match="No such file or directory; the known ones of ninetka are gen-1, "):
             find_checkpoint(missing)
+
+
+def test_the_folder_of_a_run_is_suggested(tmp_path, network, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_checkpoint(tmp_path / "runs" / "quick" / "step-000001", network)
+    (tmp_path / "runs" / "quack").mkdir()  # it has no network
+    for written in ("quick", "runs/quik", "net:quick"):
+        with pytest.raises(ValueError, match=r"\(did you mean 'net:runs/quick'\?\)$"):
+            find_checkpoint(written)
+    with pytest.raises(ValueError, match=r"the known ones of ninetka are gen-1, [^(]*$"):
+        find_checkpoint("other")
 
 
 def test_a_folder_means_its_newest_checkpoint(tmp_path, network):

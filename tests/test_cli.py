@@ -1,4 +1,4 @@
-"""Tests of the command line: evaluate, replay and bench, error messages, and exits."""
+"""Tests of the command line: evaluate, replay and speed, error messages, and exits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ninetka_agents import make_agent
 from ninetka_agents.agent import as_agent
 from ninetka_env.api.record_files import read_records
 from ninetka_train import cli
-from ninetka_train.exit_handling import UsageError
+from ninetka_train.commands.group import UsageError
 from ninetka_train.judging import arena, lockstep
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -207,13 +207,13 @@ def test_failed_write_does_not_lose_other_files(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("fails", [OSError(errno.ENOSPC, "No space left on device"), BrokenPipeError(errno.EPIPE, "")])
 def test_the_json_is_written_before_the_report_is_printed(tmp_path, monkeypatch, fails):
-    def cannot_print(*_):
+    def cannot_print(*_, **__):
         raise fails
 
     monkeypatch.setattr("ninetka_train.judging.report.print_report", cannot_print)
-    result = run("evaluate", "random", "--games", 1, "--json", tmp_path / "a")
+    result = run("evaluate", "random", "maxn:depth=1", "--games", 2, "--json", tmp_path / "a")
     assert result.exit_code == 1
-    assert json.loads((tmp_path / "a").read_text(encoding="utf-8"))["agents"][0]["games"] == 1
+    assert json.loads((tmp_path / "a").read_text(encoding="utf-8"))["agents"][0]["games"] == 2
     message = "" if isinstance(fails, BrokenPipeError) else "error: standard output: No space left on device"
     assert result.stderr.splitlines() == message.splitlines()
 
@@ -226,7 +226,7 @@ def test_non_utf8_names_do_not_end_the_match(tmp_path, monkeypatch):
         return agent
 
     monkeypatch.setattr(arena, "as_agent", oddly_named)
-    monkeypatch.setattr("ninetka_train.judging.report.print_report", lambda _: None)
+    monkeypatch.setattr("ninetka_train.judging.report.print_report", lambda *_, **__: None)
     odd = "net:\udcff\n\x1b"
     files = tmp_path / "a\udcff\n", tmp_path / "b\udcff\n"
     done = run("evaluate", odd, "--games", 2, "--json", files[0], "--save-games", files[1])
@@ -300,7 +300,7 @@ def test_ctrl_c_during_compilation_ends_the_command_with_one_line(tmp_path):
     assert status_and_errors(process) == (130, "error: stopped\n")
 
 
-@pytest.mark.parametrize("command", ["evaluate", "replay", "study", "bench"])
+@pytest.mark.parametrize("command", ["evaluate", "replay", "study", "speed"])
 def test_ctrl_c_ends_every_command_with_one_line(command, monkeypatch, tmp_path, games_file):
     def stopped(*_, **__):
         raise KeyboardInterrupt
@@ -309,8 +309,8 @@ def test_ctrl_c_ends_every_command_with_one_line(command, monkeypatch, tmp_path,
     monkeypatch.setattr("ninetka_env.api.record_files.replay_text", stopped)
     monkeypatch.setattr("ninetka_train.ninetka.study.study", stopped)
     monkeypatch.setattr("benchmarks.run.measure", stopped)
-    given = {"evaluate": ["random", "-g", 2], "replay": [games_file], "study": [tmp_path / "a"], "bench": ["vector"]}
-    check_error(run(command, *given[command]), "error: stopped\n", code=130)
+    given = {"evaluate": ["random", "-g", 2], "replay": [games_file], "study": ["--out", tmp_path / "a"]}
+    check_error(run(command, *given.get(command, ["vector"])), "error: stopped\n", code=130)
 
 
 def test_ctrl_c_ends_a_match_with_figures_of_finished_batches(monkeypatch, tmp_path):
@@ -347,11 +347,11 @@ def games_file(tmp_path_factory):
 
 
 def test_replay_shows_positions(games_file):
-    whole = run("replay", games_file, "--game", 2).stdout
+    whole = run("replay", games_file, "--number", 2).stdout
     assert "yellow: random" in whole
     assert "ply 44" in whole
     assert "\x1b" not in whole
-    one = run("replay", games_file, "--game", 2, "--ply", 44).stdout
+    one = run("replay", games_file, "--number", 2, "--ply", 44).stdout
     assert "ply 44" in one
     assert "ply 43" not in one
 
@@ -380,11 +380,14 @@ def test_replay_draws_a_picture(games_file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--game", 4], "there is no game 4; the file has 3 games"),
-        (["--game", 0], "no game 0; the file has 3 games, counted from 1"),
+        (["--number", 4], "there is no game 4; the file has 3 games"),
+        (["--number", 0], "no game 0; the file has 3 games, counted from 1"),
         (["--ply", 99], "ply 99: the game has the plies 0 to"),
         (["--png", "/none/x.png"], "/none/x.png"),
-        (["--game", "x"], "'x': expected an integer"),
+        (["--number", "x"], "'x': expected an integer"),
+        (["--game", 2], "--game names a variant; the number of a game is --number 2"),
+        (["--game", "go"], "game 1 is of 9tka, not of Go"),
+        (["--png", "board.jpg"], "--png board.jpg: expected a name that ends in .png"),
     ],
 )
 def test_replay_reports_invalid_arguments(games_file, arguments, message):
@@ -403,10 +406,10 @@ def test_replay_of_no_file_or_broken_games(games_file, tmp_path):
     check_error(run("replay", tmp_path / "empty.txt"), "no game 1; the file has 0 games")
 
 
-def test_bench_runs_the_repository_benchmarks(tmp_path, monkeypatch):
+def test_speed_runs_the_repository_benchmarks(tmp_path, monkeypatch):
     monkeypatch.setattr(cli, "__file__", str(tmp_path / "train" / "ninetka_train" / "cli.py"))
-    check_error(run("bench", "--quick"), "the benchmarks are in the repository")
-    assert "bench [BENCHMARK]..." in run("bench", "--help").stdout
+    check_error(run("speed", "--quick"), "the benchmarks are in the repository")
+    assert "speed [BENCHMARK]..." in run("speed", "--help").stdout
     folder = tmp_path / "benchmarks"
     folder.mkdir()
     (folder / "__init__.py").write_text("", encoding="utf-8")
@@ -414,14 +417,14 @@ def test_bench_runs_the_repository_benchmarks(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.path", sys.path.copy())
     for name in ("benchmarks", "benchmarks.run"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    result = run("bench", "--quick", "env", "--help")
+    result = run("speed", "--quick", "env", "--help")
     for name in ("benchmarks", "benchmarks.run"):
         sys.modules.pop(name, None)
     assert result.stdout.strip() == "['--quick', 'env', '--help']"
     assert result.exit_code == 3
 
 
-def test_bench_writes_a_markdown_table_if_the_output_is_no_terminal(monkeypatch, capsys):
+def test_speed_writes_a_markdown_table_if_the_output_is_no_terminal(monkeypatch, capsys):
     from benchmarks import run as bench
     from benchmarks.measure import Row
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ninetka_train import exit_handling
+from ninetka_train.commands.group import CommandGroup
 from ninetka_train.exit_handling import check_address_space, exit_on_error, is_out_of_memory
 
 
@@ -57,7 +57,7 @@ def test_other_errors_are_not_out_of_memory(error):
 
 def outcome(error):
     """Run a command that raises an error; return its exit status and output."""
-    app = typer.Typer(cls=exit_handling.CommandGroup)
+    app = typer.Typer(cls=CommandGroup)
 
     @app.command()
     def work():
@@ -77,7 +77,7 @@ def test_command_without_memory_ends_with_one_line():
 def test_import_without_memory_is_not_reported_as_missing(capsys):
     for error, status, message in (
         (ImportError("x.so: failed to map segment from shared object"), 1, "pictures need more memory: x.so: failed"),
-        (ImportError("No module named 'x'", name="x"), 2, "pictures need x: pip install 'ninetka-env[train]'"),
+        (ImportError("No module named 'x'", name="x"), 2, """pictures need x: pip install -e ".[train]" (in a clone"""),
     ):
         with pytest.raises(typer.Exit) as end, exit_on_error("pictures"):
             raise error

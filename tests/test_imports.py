@@ -393,7 +393,7 @@ def test_records_checkpoints_and_sgf_files_import_no_module(own_modules):
         next(read_records(io.StringIO("game record, format 2\ngame: python:evil:X\n")))
     with pytest.raises(ValueError, match=r"GM\['python:evil:X'\]: expected one of"):
         next(read_sgf(io.BytesIO(b"(;GM[python:evil:X])")))
-    done = CliRunner().invoke(app, ["replay", str(own_modules / "none.txt"), "--game", "3:evil"])
+    done = CliRunner().invoke(app, ["replay", str(own_modules / "none.txt"), "--number", "3:evil"])
     assert "'3:evil': expected an integer" in done.output
     assert "evil" not in sys.modules
 

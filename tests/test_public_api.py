@@ -52,7 +52,7 @@ def names_in(entry: Any, section: str) -> Iterator[str]:
     if isinstance(entry, dict):
         for key, value in entry.items():
             yield key.partition("(")[0]
-            yield from names_in(value, "agents" if key == "agents" else section)
+            yield from names_in(value, "agents" if (section, key) == ("networks", "agents") else section)
     elif isinstance(entry, str):
         yield from re.findall(r"Discrete\(\d+\)|Box\(0, 1, \([\d, ]+\), \w+\)|\d+\.\.\d+", entry)
     elif isinstance(entry, list) and section == "commands":

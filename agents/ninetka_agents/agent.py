@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,7 +24,7 @@ from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count, short_repr
 from ninetka_env.core.random_streams import Streams, draw_each, draw_many
-from ninetka_env.core.registry import DEFAULT_GAME, definition_of, load_variant
+from ninetka_env.core.registry import DEFAULT_GAME, Variant, definition_of, load_variant
 from ninetka_env.core.text import did_you_mean
 from ninetka_env.core.threads import default_num_threads
 from ninetka_env.core.verbs import StateArray, random_action
@@ -69,6 +71,10 @@ class Agent(ABC):
         Raises:
             ValueError: if a game is finished; see `as_unfinished_states`.
         """
+
+    def caveat(self, variant: Variant) -> str:
+        """Return what users should know about how the agent plays a variant, in one sentence; empty if nothing."""
+        return ""
 
     def start(self, game: Game) -> SeatAgent | None:
         """Start to play a whole game.
@@ -266,7 +272,7 @@ def make_agent(spec: str, game: str = DEFAULT_GAME) -> Agent:
     try:
         constructor = import_object(known[name])
     except ImportError as error:
-        raise ValueError(f"agent {name!r} needs {error.name}: pip install 'ninetka-env[train]'") from error
+        raise ValueError(f"agent {name!r} needs {error.name}: {imports.install_command('train')}") from error
     options = parse_options(spec, text, constructor, game_name)
     if options.get("exact") and not plugins_of(game_name).prover:
         raise ValueError(f"agent {short_repr(spec)}: option exact: nothing can be proven in {game_name}")
@@ -320,7 +326,22 @@ def _unknown_agent_message(name: str, game: str, known: list[str]) -> str:
     """Return the error message for an agent that does not play a game."""
     others = games_with_agent(name)
     what = f"agent {name!r} plays {', '.join(others)}, not {game}" if others else f"unknown agent {short_repr(name)}"
-    return f"{what}: known are {', '.join(sorted(known))}{did_you_mean(name, known)}"
+    return f"{what}: known are {', '.join(sorted(known))}{_meant_agent(name, game) or did_you_mean(name, known)}"
+
+
+def _meant_agent(name: str, game: str) -> str:
+    """Return a hint if the text is an option without its agent, or the path of a network; otherwise an empty text."""
+    option, equals, _ = name.partition("=")
+    if equals:
+        for agent, place in agents_of(game).items():
+            with suppress(ImportError):
+                if option in inspect.signature(import_object(place)).parameters:
+                    return f" (options follow a colon: did you mean '{agent}:{name[:80]}'?)"
+    try:
+        is_path = "/" in name and Path(name).exists()
+    except (OSError, ValueError):  # a name that is too long, or a null character
+        is_path = False
+    return f" (did you mean {'net:' + name!r}?)" if is_path and "net" in agents_of(game) else ""
 
 
 class PerGameGenerator(np.random.Generator):

@@ -30,6 +30,7 @@ from ninetka_agents.plugins import games_with_networks, network_of
 from ninetka_env.core.files import printable_path, replace_files
 from ninetka_env.core.options import short_repr
 from ninetka_env.core.registry import DEFAULT_GAME, get_definition
+from ninetka_env.core.text import nearest
 
 FORMAT = 2
 """Version of checkpoints: increased when features or layers change so that older weights no longer fit."""
@@ -210,15 +211,21 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT_GAME) -> Path:
         return found
     if Path(path).is_dir():
         raise ValueError(f"checkpoint {printable_path(path)}: there is none in this folder yet")
-    names = ", ".join(one.removeprefix(f"{game}/") for one in known) or "none"
+    raise ValueError(_missing_checkpoint_message(printable_path(target.with_suffix(".json")), name, game))
+
+
+def _missing_checkpoint_message(path: str, name: str, game: str) -> str:
+    """Return the error message for a checkpoint that is neither a file nor a known network."""
+    names = ", ".join(known_networks(game)) or "none"
     what = (
-        f"the known ones are {names}"
+        f"the known ones of {game} are {names}"
         if NETWORKS.is_dir()
-        else f"{names} come with the package, the others are in the repository's folder networks/: give the path of one"
+        else f"{names} comes with the package, others are in the repository's folder networks/: give the path of one"
     )
-    raise ValueError(
-        f"checkpoint {printable_path(target.with_suffix('.json'))}: cannot be read: No such file or directory; {what}"
-    )
+    runs = [folder.as_posix() for folder in sorted(Path("runs").glob("*")) if any(folder.glob("*.safetensors"))]
+    near = nearest(name, runs) or nearest(f"runs/{name}", runs)
+    hint = f" (did you mean {'net:' + near!r}?)" if near else ""
+    return f"checkpoint {path}: cannot be read: No such file or directory; {what}{hint}"
 
 
 def known_networks(game: str = DEFAULT_GAME) -> dict[str, Path]:

@@ -150,7 +150,9 @@ def load_net(
     reuse: bool = False,
     game: str = DEFAULT_GAME,
 ) -> NetAgent:
-    """Make the agent `net` from a checkpoint, on the GPU if there is one, otherwise on the CPU.
+    """Load a trained network, which plays its most probable action, or the action that a search finds.
+
+    The network is on the GPU if there is one, otherwise on the CPU.
 
     Args:
         path: path of a checkpoint or name of a network; empty for the shipped network.

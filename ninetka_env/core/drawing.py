@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.imports import install_command
+
 
 def load_pygame() -> ModuleType:
     """Import pygame, an optional dependency.
@@ -27,7 +29,7 @@ def load_pygame() -> ModuleType:
         import pygame
         import pygame.freetype
     except ImportError as error:
-        raise ImportError("pictures need pygame: pip install 'ninetka-env[render]'") from error
+        raise ImportError(f"pictures need pygame: {install_command('render')}") from error
     pygame.freetype.init()
     return pygame
 

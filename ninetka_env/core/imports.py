@@ -83,6 +83,11 @@ def import_module(module: str, asked: str) -> ModuleType:
         raise ValueError(f"{asked}: the import of {module!r} fails: {describe_error(error)}") from error
 
 
+def install_command(extras: str) -> str:
+    """Return the command that installs extras of this package, for error messages about a missing package."""
+    return f'pip install -e ".[{extras}]" (in a clone of the repository)'
+
+
 def describe_error(error: BaseException) -> str:
     """Return the type, the message and the place of an exception in one line, such as `KeyError: 'a' (bot.py, line 3)`.
 

@@ -385,6 +385,8 @@ def limits_of(dtype: np.dtype[Any]) -> Limits:
 def load_variant(spec: str | Variant = DEFAULT_GAME, **options: Any) -> Variant:
     """Return the variant of a spec: `"ninetka"`, `"go:komi=6.5"`, `"kropki:width=12,height=12"`.
 
+    A game's title and capital letters are understood, too: `"9tka"`, `"Go"`.
+
     A spec `"python:MODULE:NAME,option=value"` imports a module and takes the `Definition` NAME in it. From then on,
     this process knows the game by its name. Such a spec runs code, so do not take it from a file or another user.
 
@@ -409,11 +411,22 @@ def definition_of_spec(spec: str) -> tuple[Definition, str]:
     own = imports.split_spec(spec)
     if own is None:
         name, _, text = spec.partition(":")
-        return get_definition(name), text
+        return get_definition(_name_as_known(name)), text
     place, text = own
     definition = _import_definition(place, f"game {short_repr(spec)}")
     _REGISTRY.places.setdefault(definition.name, place)
     return definition, text
+
+
+def _name_as_known(name: str) -> str:
+    """Return the name of the game that a user means: the name itself, in any case, or the game's title.
+
+    A text that is neither is returned unchanged.
+    """
+    wanted = name.strip().lower()
+    if wanted in known_games():
+        return wanted
+    return next((one.name for one in definitions() if one.title.lower() == wanted), name)
 
 
 def with_players(variant: Variant, num_players: int) -> Variant:

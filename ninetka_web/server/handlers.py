@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ninetka_env.api.records import format_record
+from ninetka_env.core.imports import install_command
 from ninetka_web.games.adapter import adapter_of, web_games
 from ninetka_web.server import protocol, quotas
 from ninetka_web.server.connections import Connection
@@ -23,7 +24,7 @@ from ninetka_web.tables.table import Table
 from ninetka_web.tables.views import summary_of, try_variation
 from ninetka_web.thinking.analysis_service import AnalysisRequest, AnalysisService
 
-_TORCH_MISSING = "networks need torch on the server: pip install 'ninetka-env[train]'"
+_TORCH_MISSING = f"networks need torch on the server: {install_command('train')}"
 
 
 class Handlers:

@@ -213,7 +213,7 @@ function userRows(form) {
   return [
     h("label", { class: "field" }, "Clock", clock),
     h("label", { class: "field" }, "Your name", name),
-    h("label", { class: "agree" }, keep, h("span", {}, text, h("code", {}, "ninetka table"))),
+    h("label", { class: "agree" }, keep, h("span", {}, text, h("code", {}, "ninetka stats"))),
   ];
 }
 

@@ -1,6 +1,6 @@
 """Results of people against agents by game, agents and number of players, like Table 1 of Stefani et al. (2019).
 
-Start reading at `read_tallies`, which reads the database of `store.py`; `ninetka table` prints the results.
+Start reading at `read_tallies`, which reads the database of `store.py`; `ninetka stats` prints the results.
 """
 
 from __future__ import annotations

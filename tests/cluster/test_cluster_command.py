@@ -11,8 +11,8 @@ import pytest
 from requirements import network_param
 from typer.testing import CliRunner
 
-from ninetka_train import cli, match_commands
 from ninetka_train.cli import app
+from ninetka_train.commands import matches, training
 
 
 def ninetka(*arguments):
@@ -55,7 +55,7 @@ def stopping_at_the_cluster(monkeypatch, module):
     ],
 )
 def test_the_option_needs_no_address(arguments, address, monkeypatch):
-    asked = stopping_at_the_cluster(monkeypatch, match_commands)
+    asked = stopping_at_the_cluster(monkeypatch, matches)
     if address is None:
         with pytest.raises(ValueError, match="enough"):
             CliRunner().invoke(app, ["evaluate", *arguments], catch_exceptions=False)
@@ -76,7 +76,7 @@ def test_the_option_needs_no_address(arguments, address, monkeypatch):
 )
 def test_the_argument_after_the_option_of_train_is_an_address(arguments, address, monkeypatch, tmp_path):
     pytest.importorskip("torch")
-    asked = stopping_at_the_cluster(monkeypatch, cli)
+    asked = stopping_at_the_cluster(monkeypatch, training)
     assert ninetka("train", "--config", "quick", "--runs", str(tmp_path), *arguments) == (2, "error: enough\n")
     assert asked == [address]
 
@@ -182,6 +182,7 @@ def test_without_ray_the_option_names_what_to_install(arguments, monkeypatch, tm
         monkeypatch.delitem(sys.modules, f"ninetka_train.cluster.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.chdir(tmp_path)
-    expected = 2, "error: --cluster needs ray: pip install 'ninetka-env[cluster]'\n"
+    hint = 'pip install -e ".[cluster]" (in a clone of the repository)'
+    expected = 2, f"error: --cluster needs ray: {hint}\n"
     assert ninetka(*arguments, "--cluster") == expected
     assert not list(tmp_path.iterdir())

@@ -32,7 +32,7 @@ LONG_CALLS = {
     "rate": "ninetka_train.judging.ratings.default_pool",
     "curve": "ninetka_train.judging.curve.play_points",
     "play": "ninetka_web.server.server.serve",
-    "bench": "benchmarks.run.measure",
+    "speed": "benchmarks.run.measure",
 }
 """Functions that run for minutes; the fuzzer replaces them by functions that raise `KeyboardInterrupt`."""
 MATCHES = ("evaluate", "rate", "curve")
@@ -132,6 +132,8 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
         ],
         "config": ["quick", "good.yaml", "bad.yaml", "bytes"],
         "games": ["1", "2", "0", "-1", "99999999999999", str(10**18), "1e18"],
+        "number": ["1", "2", "3", "0"],
+        "network": ["gen-1", "net:go", "bytes", "folder"],
         "nodes": ["100", "1", "0", str(10**30)],
         "gate": ["0.5,0.6", "0.1,0.2", "0.6,0.5", "0.5"],
         "opening_plies": ["0", "1", "4", "-1", "200"],
@@ -152,8 +154,7 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
         "cluster": ["127.0.0.1:1", "head:99999", "ray://head:1", f"{random_word(rng)}:"],
     }.get(parameter.name, [])
     if parameter.name == "game":
-        specs = [*games, str(random_variant(rng.choice(games), rng)), str(load_variant())]
-        good = specs if command in MATCHES else ["1", "2", "3", "0"]
+        good = [*games, str(random_variant(rng.choice(games), rng)), str(load_variant())]
     if parameter.name in ("file", "path", "folder", "runs", "data") or parameter.name.endswith("_file"):
         good = [*good, *(path.name for path in Path().iterdir()), "missing/file", "new"]
     # `--cluster` would take a number as an address, and connecting to it may hang.

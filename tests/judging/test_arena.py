@@ -760,7 +760,7 @@ def test_report_shows_everything(evaluation):
         "Milliseconds per move",
         "Two-player tournament",
         "Elo [95 %]",
-        "s/move",
+        "the highest rating of 3 agents",
     ):
         assert piece in text, piece
     assert max(map(len, text.splitlines())) <= 120

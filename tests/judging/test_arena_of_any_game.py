@@ -102,7 +102,7 @@ def test_the_command_plays_saves_and_replays(tmp_path):
     records = list(read_records(games))
     assert len(records) == 40
     drawn = next(number for number, record in enumerate(records, 1) if record.winner == DRAWN)
-    replayed = run("replay", games, "--game", drawn)
+    replayed = run("replay", games, "--number", drawn)
     assert replayed.exit_code == 0, replayed.output
     assert "drawn" in replayed.stdout
     assert "XO" in replayed.stdout

@@ -13,7 +13,7 @@ from ninetka_train.judging.arena import make_match, play_games
 from ninetka_train.judging.curve import play_points, with_budget
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.ratings import default_pool, wilson_interval
-from ninetka_train.judging.report import ratings_page
+from ninetka_train.judging.ratings_page import ratings_page
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +58,7 @@ def test_ratings_page_ranks_agents_and_quotes_the_command():
     page = ratings_page(
         summarise(play_games(agents, game=GO, num_games=20, seed=3), anchor="random"), "x.md", ["a b", "c"]
     )
-    options = "--games 20 --seed 3 --opening-plies 0 --anchor random --table x.md"
+    options = "--games 20 --seed 3 --opening-plies 0 --anchor random --markdown x.md"
     assert f"`ninetka rate 'a b' c --game {GO} {options}`.\n" in page
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert [row.split("`")[1] for row in rows] == ["mcts:simulations=30", "random"]
@@ -68,7 +68,7 @@ def test_ratings_page_ranks_agents_and_quotes_the_command():
 def test_rate_writes_a_table_and_json(tmp_path):
     table, json_file = tmp_path / "ratings.md", tmp_path / "ratings.json"
     done = run("rate", "random", "mcts:simulations=8", "--game", GO, "--games", 4, "--anchor", "random",
-               "--opening-plies", 2, "--table", table, "--json", json_file)  # fmt: skip
+               "--opening-plies", 2, "--markdown", table, "--json", json_file)  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "random 0" in done.stdout
     assert "opening_plies=2" in table.read_text(encoding="utf-8")
@@ -118,8 +118,8 @@ def test_budgets_are_written_as_options():
         (["rate", "random", "random", "--anchor", "maxn"], "anchor='maxn': expected one of 'random', 'random (2)'"),
         (["rate", "random", "missing"], "unknown agent 'missing'"),
         (["rate", "--game", "chess"], "unknown game 'chess'"),
-        (["rate", "random", "random", "--table", "/none/x.md"], "/none/x.md: cannot write"),
-        (["rate", "random", "random", "--table", "x", "--json", "x"], "--json and --table name the same file, x"),
+        (["rate", "random", "random", "--markdown", "/none/x.md"], "/none/x.md: cannot write"),
+        (["rate", "random", "random", "--markdown", "x", "--json", "x"], "--json and --markdown name the same file, x"),
         (["curve", "mcts"], "no points: expected at least one agent, and --seconds or --simulations"),
         (["curve", "mcts", "--seconds", "0"], "seconds='0': expected numbers above 0, such as 0.01,0.1"),
         (["curve", "mcts", "--seconds", "1,x"], "seconds='1,x': expected numbers above 0"),

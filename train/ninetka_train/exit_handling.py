@@ -1,6 +1,6 @@
 """Exit handling for the command line: print one-line errors and set exit codes; stop on signals.
 
-Start reading at `CommandGroup.invoke` and `exit_on_error`; the commands are in `cli.py` and `match_commands.py`.
+Start reading at `fail` and `exit_on_error`; `ninetka_train.commands.group` handles the errors of all commands.
 """
 
 from __future__ import annotations
@@ -12,90 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
-
-UsageError: Any = typer.BadParameter.__base__
-"""The class `UsageError` of click. Depending on its version, typer contains a copy of click or imports click."""
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Exit with a one-line error if the command is stopped, cannot print or lacks memory; shorten usage errors."""
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except UsageError as error:
-        error.message = "\n".join(map(_truncated, str(error.message).split("\n")))
-        raise
-    except StoppedBySignal as stopped:
-        fail(f"stopped by {stopped.name}", code=stopped.status)
-    except KeyboardInterrupt:
-        fail("stopped", code=130)
-    except OSError as error:
-        from ninetka_env.core.files import is_closed_pipe
-
-        _discard_output()
-        if is_closed_pipe(error):  # the reader of the pipe has exited
-            raise typer.Exit(1) from None
-        fail(error if error.filename is not None else f"standard output: {error.strerror}", code=1)
-    except BaseException as error:
-        if not is_out_of_memory(error):
-            raise
-        fail("the command does not fit into memory", code=1)
-
-
-def _truncated(line: str) -> str:
-    return line if len(line) <= 300 else f"{line[:300]} ..."
-
-
-def _discard_output() -> None:
-    """Discard buffered output, because flushing it at exit would raise another error."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-MOVED_OPTIONS = {"evaluate": {"--neutral-placement": "neutral_placement", "--turn-order": "turn_order"}}
-"""Former options of each command that are now options of 9tka, mapped to their names in the game spec."""
-
-
-def _check_moved_options(arguments: list[str]) -> None:
-    """Exit with an error if the arguments contain an option that is now part of `--game`."""
-    following = zip(arguments, [*arguments[1:], "VALUE"], strict=True)
-    parts = [(*one.partition("="), value) for one, value in following]
-    given = {name: own if equals else value for name, equals, own, value in parts}
-    known = MOVED_OPTIONS.get(next(iter(arguments), ""), {})
-    moved = {option: f"{name}={given[option]}" for option, name in known.items() if option in given}
-    if not moved:
-        return
-    what, game = f"{' and '.join(moved)} {'are' if len(moved) > 1 else 'is'}", given.get("--game", "ninetka")
-    if game.partition(":")[0] != "ninetka":
-        fail(f"{what} only for 9tka: leave out what --game {game} does not have")
-    fail(f"{what} now part of --game: write --game {game}{',' if ':' in game else ':'}{','.join(moved.values())}")
-
-
-class CommandGroup(TyperGroup):
-    """Group of all commands, with one-line errors."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Reject moved options, and parse the arguments before the command's name."""
-        _check_moved_options(args)
-        return super().parse_args(ctx, args)
-
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Parse the arguments before the command's name."""
-        with _one_line_errors():
-            return super().make_context(*arguments, **options)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Parse the command's arguments and run it."""
-        with _one_line_errors():
-            return super().invoke(ctx)
 
 
 def fail(message: object, code: int = 2) -> NoReturn:
@@ -119,7 +39,9 @@ def fail_on_import_error(needing: str, error: ImportError, extras: str = "train"
     """
     if is_out_of_memory(error):
         fail(f"{needing} more memory: {error}", code=1)
-    fail(f"{needing} {error.name}: pip install 'ninetka-env[{extras}]'")
+    from ninetka_env.core.imports import install_command
+
+    fail(f"{needing} {error.name}: {install_command(extras)}")
 
 
 def error_text(message: object) -> str:
@@ -251,12 +173,6 @@ def _parse_integer(text: str) -> int:
         raise typer.BadParameter(f"{quote(text)}: expected an integer") from None
 
 
-def integer_option(*names: str, help: str, or_python_spec: bool = False) -> Any:  # typer's name
-    """Return a typer option that parses an integer; `or_python_spec` also allows a spec `python:MODULE:NAME`."""
-    if or_python_spec:
-        return typer.Option(*names, help=help, parser=_parse_integer_or_spec, metavar="INTEGER|SPEC")
+def integer_option(*names: str, help: str) -> Any:  # typer's name
+    """Return a typer option that parses an integer."""
     return typer.Option(*names, help=help, parser=_parse_integer, metavar="INTEGER")
-
-
-def _parse_integer_or_spec(text: str) -> int | str:
-    return text if isinstance(text, str) and text.startswith("python:") else _parse_integer(text)

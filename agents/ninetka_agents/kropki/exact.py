@@ -116,7 +116,14 @@ class ExactAgent(Agent):
     name = "exact"
 
     def __init__(self, free: int = 12) -> None:
-        """Solve positions with at most `free` choices, counted by `count_open_choices`."""
+        """Create the agent.
+
+        Args:
+            free: maximum number of choices, counted by `count_open_choices`, in a position that is solved; 0..20.
+
+        Raises:
+            ValueError: if `free` is out of range.
+        """
         self.free = check_count("free", free, 0, 20)
         self._greedy = GreedyAgent()
 

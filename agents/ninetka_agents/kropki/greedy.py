@@ -24,7 +24,14 @@ class GreedyAgent(Agent):
     name = "greedy"
 
     def __init__(self, caution: float = 0.9) -> None:
-        """Weight the reply's best gain by `caution`; 0 ignores the reply."""
+        """Create the agent.
+
+        Args:
+            caution: weight of the reply's best gain; 0 ignores the reply.
+
+        Raises:
+            ValueError: if `caution` is negative or not finite.
+        """
         self.caution = check_nonnegative("caution", caution)
 
     def act(self, games: StateArray, rng: np.random.Generator) -> Actions:

@@ -105,7 +105,8 @@ class MctsAgent(Agent):
             seconds: time per move, instead of `simulations`; 0 for no time limit. With a time limit, the moves depend
                 on the machine, even with the same seed.
             rave: estimate an action also by the simulations that play it later.
-            equivalence: k of `rave_tree.best_child`.
+            equivalence: with `rave`, number of visits of an action at which its own simulations and those that play it
+                later have equal weight; k of `rave_tree.best_child`.
             playouts: `"random"`, or `"heavy"` for playouts and priors by the game's heuristics, if it has any.
             local: search only actions near the stones on the board, if the game defines what is near.
             reuse: when playing a whole game, keep the tree from move to move; see `start`. Without `rave`, a move

@@ -76,6 +76,7 @@ class Match:
         self,
         *,
         progress: MatchProgress | None = None,
+        on_start: Callable[[Results], object] | None = None,
         on_batch_end: BatchCallback | None = None,
         play_batches: PlayBatches | None = None,
         earlier: Mapping[int, GameRecord] | None = None,
@@ -84,6 +85,7 @@ class Match:
 
         Args:
             progress: called with the number of finished games.
+            on_start: called before the first batch with the results, whose arrays are filled whenever games end.
             on_batch_end: called after every batch, for instance to save games. If it returns true, a match of one
                 lineup ends, and its complete rotation groups are returned.
             play_batches: plays the batches; None to play them in this process.
@@ -99,6 +101,8 @@ class Match:
         lockstep, earlier = LockstepGames(self.agents, self.settings), earlier or {}
         lockstep.check_earlier(earlier)
         results = lockstep.results
+        if on_start:
+            on_start(results)
         batches = self._batches(len(results.winners))
         is_missing = [not all(game in earlier for game in batch) for batch in batches]
         parts = play_batches(self.settings, list(compress(batches, is_missing))) if play_batches else None

@@ -153,17 +153,22 @@ class LockstepGames:
     def _play_to_end(
         self, batch: npt.NDArray[np.int64], is_running: npt.NDArray[np.bool_], progress: MatchProgress
     ) -> None:
-        """Play one ply of each game at a time; clear `is_running` of finished games."""
+        """Play one ply of each game at a time; clear `is_running` of finished games, and record their endings."""
         is_running[:], most = self._has_no_event(batch), self.results.actions.shape[1]
         for ply in range(most):
             if not is_running.any():
                 return
-            is_running[is_running] = self._play_ply(batch[is_running], ply)
+            playing = batch[is_running]
+            continues = self._play_ply(playing, ply)
+            is_running[is_running] = continues
+            self._record_endings(playing[~continues])
             under_way = int(is_running.sum())
             progress(float(batch[0] + len(batch) - under_way + under_way * (ply + 1) / most))
 
     def _record_endings(self, games: npt.NDArray[np.int64]) -> None:
         """Write scores and winners of finished games into the results."""
+        if not len(games):
+            return
         results = self.results
         write_outcomes(self.games, games, self._endings)
         winners = self._endings.winners[games].copy()

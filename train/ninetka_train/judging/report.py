@@ -1,4 +1,4 @@
-"""Write the figures of a match as terminal tables, JSON or a Markdown page of ratings, and its games as CSV.
+"""Write the figures of a match as terminal tables or JSON, and its games as CSV; `ratings_page.py` has the Markdown.
 
 Start reading at `print_report`. The figures are computed in `evaluate.py`.
 """
@@ -10,8 +10,8 @@ import csv
 import dataclasses
 import io
 import json
-import shlex
-from collections.abc import Iterable, Sequence
+import string
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -21,6 +21,7 @@ from rich.text import Text
 
 from ninetka_env.core.options import Choice
 from ninetka_env.core.registry import Variant
+from ninetka_train.judging.answer import answer
 from ninetka_train.judging.evaluate import AgentFigures, Evaluation, ExactFigures
 from ninetka_train.judging.ratings import Interval
 from ninetka_train.judging.results import NO_ACTION, Results, saved_name
@@ -29,33 +30,76 @@ from ninetka_train.machine import describe_machine, package_version
 
 PLAIN_WIDTH = 120
 """Width in columns if the output is not a terminal."""
+MIN_WIDTH = 80
+"""Minimum width in columns: all tables fit if letters replace the names of agents."""
+MAX_MEASURED_WIDTH = 100_000
+"""Limit of the width when tables are measured."""
+Labels = Mapping[str, str]
+"""The texts that represent agents in tables, by name."""
 MIN_DISTINCT_SHARE = 0.9
 """Share of distinct games below which a report warns."""
 
 
-def print_report(evaluation: Evaluation, console: Console | None = None) -> None:
-    """Print the tables of an evaluation."""
+def print_report(evaluation: Evaluation, console: Console | None = None, *, ranked: bool = False) -> None:
+    """Print the answer in a sentence, the tables of an evaluation, and how to repeat the match.
+
+    Args:
+        evaluation: the figures.
+        console: where to print; by default stdout.
+        ranked: list the agents by rating, the strongest first, instead of in the order of the match.
+    """
     console = console or report_console()
-    tables = [_results_table(evaluation), _seats_table(evaluation)]
-    if any(agent.times for agent in evaluation.agents):
-        tables.append(_times_table(evaluation))
-    if len(evaluation.lineups) > 1:
-        tables.append(_lineups_table(evaluation))
-    if evaluation.matches is not None:
-        tables.append(_matches_table(evaluation))
-    if evaluation.exact is not None:
-        tables.append(_exact_table(evaluation.exact))
-    lines = heading_lines(evaluation) + ([gate_summary(evaluation)] if evaluation.gate else [])
+    labels: Labels = {agent.name: agent.name for agent in evaluation.agents}
+    tables = _tables(evaluation, labels, ranked)
+    lines = [answer(evaluation)] + ([gate_summary(evaluation)] if evaluation.gate else [])
+    unlimited = console.options.update(width=MAX_MEASURED_WIDTH)
+    if any(console.measure(table, options=unlimited).maximum > console.width for table in tables):
+        labels = _letters([agent.name for agent in _in_order(evaluation, ranked)])
+        tables = _tables(evaluation, labels, ranked)
+        lines += ["", *(f"{label:>2}  {name}" for name, label in labels.items())]
     console.print(Text("\n".join(lines)))
     for table in tables:
         console.print()
         console.print(table)
+    console.print()
+    console.print(Text("\n".join(heading_lines(evaluation))))
+
+
+def _tables(evaluation: Evaluation, labels: Labels, ranked: bool) -> list[Table]:
+    """Return the tables of an evaluation, in which `labels` represent the agents."""
+    agents = _in_order(evaluation, ranked)
+    tables = [_results_table(evaluation, agents, labels), _seats_table(evaluation, agents, labels)]
+    if any(agent.times for agent in agents):
+        tables.append(_times_table(evaluation, agents, labels))
+    if len(evaluation.lineups) > 1:
+        tables.append(_lineups_table(evaluation, labels))
+    if evaluation.matches is not None:
+        tables.append(_matches_table(evaluation, labels))
+    if evaluation.exact is not None:
+        tables.append(_exact_table(evaluation.exact, labels))
+    return tables
+
+
+def _in_order(evaluation: Evaluation, ranked: bool) -> list[AgentFigures]:
+    return strongest_first(evaluation.agents) if ranked else list(evaluation.agents)
+
+
+def strongest_first(agents: Iterable[AgentFigures]) -> list[AgentFigures]:
+    """Return agents by rating, the strongest first."""
+    return sorted(agents, key=lambda agent: -(agent.elo or 0))
+
+
+def _letters(names: Sequence[str]) -> Labels:
+    """Return a short label for each name: A, B, C, ..., or numbers if there are not enough letters."""
+    enough = len(names) <= len(string.ascii_uppercase)
+    return {name: string.ascii_uppercase[place] if enough else str(place + 1) for place, name in enumerate(names)}
 
 
 def report_console() -> Console:
-    """Return a console on stdout; without a terminal it has `PLAIN_WIDTH` columns."""
+    """Return a console on stdout of at least `MIN_WIDTH` columns; without a terminal it has `PLAIN_WIDTH` columns."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
+    width = max(console.width, MIN_WIDTH) if console.is_terminal else PLAIN_WIDTH
+    return Console(highlight=False, width=width)
 
 
 def heading_lines(evaluation: Evaluation) -> list[str]:
@@ -125,9 +169,10 @@ def _variant_with_random_starts(variant: Variant) -> Variant | None:
 
 def new_table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
     """Return an empty table; all columns except the first are right-aligned, for numbers."""
-    table = Table(title=Text(title, "bold"), caption=note, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = Table(title=Text(title, "bold"), caption=note, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False,
+                  collapse_padding=True)  # fmt: skip
     table.title_justify = table.caption_justify = "left"
-    table.add_column(first, overflow="fold")
+    table.add_column(first, no_wrap=True)
     for column in columns:
         table.add_column(Text(column), justify="right", no_wrap=True)
     return table
@@ -150,22 +195,23 @@ def _milliseconds_text(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _results_table(evaluation: Evaluation) -> Table:
-    drawn = any(agent.draws for agent in evaluation.agents)
-    columns = ["games", "wins", *(["draws"] if drawn else []), "wins % [95 %]", "expected %", "score"]
-    note = "wins: games won by any copy of the agent. expected: its share of the seats."
+def _results_table(evaluation: Evaluation, agents: Sequence[AgentFigures], labels: Labels) -> Table:
+    drawn = any(agent.draws for agent in agents)
+    columns = ["games", "wins", *(["draws"] if drawn else []), "wins % [95 %]", "score"]
+    note = "wins: games won by any copy of the agent. score: mean of its seats."
     note += " A draw counts as a share of a win for every seat." if drawn else ""
-    rated = len(evaluation.agents) > 1
+    if len({agent.even for agent in agents}) > 1:
+        note += f" Expected, by the seats: {' / '.join(percent(agent.even) for agent in agents)} %."
+    rated = len(agents) > 1
     if rated:
         columns.append("Elo [95 %]")
         note += f" Elo: {evaluation.anchor or 'mean'} 0; no interval if wins do not bound it or rotations are too few."
-    columns.append("s/move")
     table = new_table("Results", "agent", *columns, note=note)
-    for agent in evaluation.agents:
-        share = share_text(agent.share, agent.interval)
+    for agent in agents:
         counts = [str(agent.games), str(agent.wins), *([str(agent.draws)] if drawn else [])]
-        cells = [*counts, share, percent(agent.even), f"{agent.score:.2f}", *([elo_text(agent)] if rated else [])]
-        table.add_row(*map(Text, [agent.name, *cells, "-" if agent.seconds is None else f"{agent.seconds:.3g}"]))
+        cells = [*counts, share_text(agent.share, agent.interval), f"{agent.score:.2f}"]
+        cells += [elo_text(agent)] if rated else []
+        table.add_row(*map(Text, [labels[agent.name], *cells]))
     return table
 
 
@@ -178,39 +224,48 @@ def elo_text(agent: AgentFigures) -> str:
     return f"{elo} [{round(low):+d}, {round(high):+d}]"
 
 
-def _seats_table(evaluation: Evaluation) -> Table:
+def _seats_table(evaluation: Evaluation, agents: Sequence[AgentFigures], labels: Labels) -> Table:
     seats = [f"seat {seat}" for seat in range(evaluation.settings.num_players)]
-    table = new_table("Wins by seat", "agent", *seats, note="wins % [95 %] of games; seat 0 moves first")
-    for agent in evaluation.agents:
-        cells = [
-            f"{share_text(seat.share, seat.interval)} of {seat.games}" if seat.games else "-" for seat in agent.seats
-        ]
-        table.add_row(Text(agent.name), *cells)
+    counts = [f"{min(played)} to {max(played)}" if min(played) < max(played) else str(min(played))
+              for played in ([seat.games for seat in agent.seats] for agent in agents)]  # fmt: skip
+    games = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
+    note = f"wins % [95 %] of {games} games in each seat; seat 0 moves first"
+    table = new_table("Wins by seat", "agent", *seats, note=note)
+    for agent in agents:
+        shares = [_short_share(seat.share, seat.interval) for seat in agent.seats]
+        table.add_row(Text(labels[agent.name]), *shares)
     return table
 
 
-def _times_table(evaluation: Evaluation) -> Table:
+def _short_share(share: float | None, interval: Interval | None) -> str:
+    """Format a share and its interval in whole percents, `-` for None: the intervals of these tables are wide."""
+    if share is None or interval is None:
+        return "-"
+    return f"{100 * share:.0f} [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]"
+
+
+def _times_table(evaluation: Evaluation, agents: Sequence[AgentFigures], labels: Labels) -> Table:
     stages = evaluation.settings.variant.definition.stages
     note = "mean (slowest call); games are played in batches: wall time of a call / number of positions"
     table = new_table("Milliseconds per move", "agent", *stages, note=note)
-    for agent in evaluation.agents:
+    for agent in agents:
         cells = {
             time.stage: f"{_milliseconds_text(time.mean_ms)} ({_milliseconds_text(time.slowest_ms)})"
             for time in agent.times
         }
-        table.add_row(Text(agent.name), *(cells.get(stage, "-") for stage in stages))
+        table.add_row(Text(labels[agent.name]), *(cells.get(stage, "-") for stage in stages))
     return table
 
 
-def _lineups_table(evaluation: Evaluation) -> Table:
+def _lineups_table(evaluation: Evaluation, labels: Labels) -> Table:
     table = new_table("Wins by lineup", "agents", "games", "wins % [95 %], in the order of the agents")
     for lineup in evaluation.lineups:
-        shares = [share_text(lineup.shares[name], lineup.intervals[name]) for name in lineup.shares]
-        table.add_row(Text(", ".join(lineup.agents)), str(lineup.games), " / ".join(shares))
+        shares = [_short_share(lineup.shares[name], lineup.intervals[name]) for name in lineup.shares]
+        table.add_row(Text(", ".join(labels[name] for name in lineup.agents)), str(lineup.games), " / ".join(shares))
     return table
 
 
-def _matches_table(evaluation: Evaluation) -> Table:
+def _matches_table(evaluation: Evaluation, labels: Labels) -> Table:
     note = "a match: two games with seats swapped; the higher sum of scores wins"
     columns = ("opponent", "matches", "won", "drawn", "lost", "won % [95 %]", "scores")
     table = new_table("Two-player tournament", "agent", *columns, note=note)
@@ -219,18 +274,20 @@ def _matches_table(evaluation: Evaluation) -> Table:
         counts = (match.matches, match.won, match.drawn, match.lost)
         sums = f"{match.score:g} : {match.opponent_score:g}"
         share = share_text(match.share, match.interval)
-        table.add_row(Text(match.agent), Text(match.opponent), *map(str, counts), share, sums)
+        table.add_row(Text(labels[match.agent]), Text(labels[match.opponent]), *map(str, counts), share, sums)
     return table
 
 
-def _exact_table(exact: list[ExactFigures]) -> Table:
+def _exact_table(exact: list[ExactFigures], labels: Labels) -> Table:
     columns = ("decisions", "unsolved %", "won", "blunders", "blunders % of won [95 %]")
     note = "won: decisions in won positions. blunders: decisions that gave the win away."
     table = new_table("Movement compared with perfect play", "agent", *columns, note=note)
     for agent in exact:
         share = share_text(agent.share, agent.interval)
         unsolved = percent(agent.unsolved / agent.decisions) if agent.decisions else "-"
-        table.add_row(Text(agent.agent), str(agent.decisions), unsolved, str(agent.won), str(agent.blunders), share)
+        table.add_row(
+            Text(labels[agent.agent]), str(agent.decisions), unsolved, str(agent.won), str(agent.blunders), share
+        )
     return table
 
 
@@ -242,58 +299,6 @@ def evaluation_dict(evaluation: Evaluation) -> dict[str, Any]:
         "machine": describe_machine(),
         **dataclasses.asdict(evaluation),
     }
-
-
-def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table; the first column, with specs, is formatted as code."""
-    lines = [columns, ["---"] * len(columns), *([f"`{row[0]}`", *row[1:]] for row in rows)]
-    return ["| " + " | ".join(line) + " |" for line in lines]
-
-
-def ratings_page(evaluation: Evaluation, path: str, named: Sequence[str] = ()) -> str:
-    """Return the ratings as a Markdown page, strongest agent first.
-
-    Args:
-        evaluation: figures of the pool.
-        path: path of the page, which is part of the command that the page quotes.
-        named: specs of the agents in that command; empty for the default pool.
-    """
-    settings = evaluation.settings
-    asked = {"game": settings.game, "games": settings.num_games, "seed": settings.seed}
-    asked |= {"opening-plies": settings.opening_plies, "anchor": evaluation.anchor, "table": path}
-    options = [item for key, value in asked.items() if value is not None for item in (f"--{key}", str(value))]
-    title = settings.variant.definition.title
-    rows = [
-        (
-            agent.name,
-            elo_text(agent),
-            share_text(agent.share, agent.interval),
-            str(agent.games),
-            _seconds(agent.seconds),
-        )
-        for agent in sorted(evaluation.agents, key=lambda agent: -(agent.elo or 0))
-    ]
-    zero = f"`{evaluation.anchor}` is 0" if evaluation.anchor else "the mean of the pool is 0"
-    return "\n".join(
-        [
-            f"# Ratings: {title}, {settings.num_players} players",
-            "",
-            f"Round robin with rotated seats; {zero}. Intervals are 95 %: cluster-robust by rotation for ratings, "
-            "Wilson's for win rates; a draw counts as 1 / n of a win for each of n seats. A rating has no "
-            "interval if games do not bound it: if two agents did not both win games against each other, directly or "
-            "through other agents. Games were played in batches: s/move is the time of a batch / its moves. "
-            f"Written on {describe_machine()} by `{shlex.join(['ninetka', 'rate', *named, *options])}`.",
-            "",
-            *markdown_table(("agent", "Elo [95 %]", "wins % [95 %]", "games", "s/move"), rows),
-            "",
-            *(f"{line}  " for line in heading_lines(evaluation)),
-            "",
-        ]
-    )
-
-
-def _seconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds:.3g}"
 
 
 def json_text(evaluation: Evaluation) -> str:

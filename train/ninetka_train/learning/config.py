@@ -40,7 +40,7 @@ from ninetka_env.core.registry import (
     load_variant,
     with_players,
 )
-from ninetka_env.core.text import nearest
+from ninetka_env.core.text import did_you_mean, nearest
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.plugins import selfplay_plugin_of
 
@@ -397,8 +397,9 @@ def find_config(path: Path | str) -> Path:
     if found := places.get(path.parent, {}).get(name):
         return found
     what = "it is a folder" if path.exists() else "No such file or directory"
+    there = f"the shipped configurations are {', '.join(known) or 'none'}{did_you_mean(name, [*known, *others])}"
     raise ValueError(
-        f"{printable_path(path)}: cannot be read: {what}; the shipped configurations are {', '.join(known) or 'none'}, "
+        f"{printable_path(path)}: cannot be read: {what}; {there}, "
         "those of other networks are in the repository's folder networks/"
     )
 
@@ -444,7 +445,7 @@ def _problem_text(problem: Any, model: type[TrainConfig]) -> str:
     """Return a message about one problem that pydantic found."""
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
-        what = str(problem["msg"]).removeprefix("Value error, ").replace("a valid tuple", "a list, such as [1, 2]")
+        what = str(problem["msg"]).removeprefix("Value error, ").replace("a valid tuple", "a list, such as [2, 3]")
         return f"{key[:80]}={short_repr(problem['input'])}: {what}" if key else what
     others = [get_definition(game).title for game in games_with_networks() if key in _known_keys(config_class(game))]
     hint = f": it is a setting of {', '.join(others)}" if others else _key_hint(key, _known_keys(model))

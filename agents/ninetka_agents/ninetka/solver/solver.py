@@ -34,6 +34,7 @@ from ninetka_env.core.game import check_game
 from ninetka_env.core.jit import jit, lowest_bit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.registry import Variant
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import State, StateArray
 from ninetka_env.games.ninetka.game import Game
@@ -368,8 +369,8 @@ class SolverAgent(Agent):
 
         Args:
             nodes: maximum number of nodes that the solver visits per move.
-            simulations: see `ninetka_agents.search.mcts.MctsAgent`.
-            exploration: see `ninetka_agents.search.mcts.MctsAgent`.
+            simulations: simulations per move of UCT, where the solver does not find a win.
+            exploration: the exploration constant of UCT; see `ninetka_agents.search.mcts.MctsAgent`.
             threads: maximum number of threads; 0 for one per core.
 
         Raises:
@@ -379,6 +380,10 @@ class SolverAgent(Agent):
         self._nodes = check_count("nodes", nodes)
         self._threads = check_threads(threads)
         self._mcts = MctsAgent(simulations, exploration, threads)
+
+    def caveat(self, variant: Variant) -> str:
+        """Say that only two-player games can be solved; see `Agent.caveat`."""
+        return "" if variant.num_players == 2 else "only two-player games can be solved, so it plays UCT"
 
     def act(self, games: StateArray, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""

@@ -1,4 +1,4 @@
-"""Common code of `match_commands.py`: prepare a match, play it with a progress display, report its figures.
+"""Common code of `matches.py`: prepare a match, play it with a progress display, report its figures.
 
 Start reading at `prepare`, `play` and `report`. The match itself is in `ninetka_train.judging.arena`.
 """
@@ -27,6 +27,10 @@ if TYPE_CHECKING:  # slow modules are imported inside functions, so that --help 
 MIN_PROGRESS_INTERVAL_S, MAX_PROGRESS_INTERVAL_S = 1, 60
 """Minimum and maximum seconds between two progress lines, if stderr is not a terminal. Within these limits, a line is
 printed after each tenth of the games."""
+
+
+SCORE_INTERVAL_S = 0.3
+"""Minimum seconds between two updates of the running score in the bar."""
 
 
 class PreparedMatch(NamedTuple):
@@ -82,7 +86,7 @@ def prepare(
         fail(error)
     if earlier:
         typer.echo(f"note: {len(earlier)} games of {target} are not played again", err=True)
-    _print_notes(match.settings, options["opening_plies"])
+    _print_notes(match, options["opening_plies"])
     return PreparedMatch(match, GameSaver(target, earlier) if target else None)
 
 
@@ -102,8 +106,14 @@ def check_files(files: Mapping[str, Path | None], settings: MatchSettings, input
         check_format(target, settings.variant)
 
 
-def _print_notes(settings: MatchSettings, opening_plies: int | None) -> None:
-    """Print notes about default openings and about games that were rounded up."""
+def _print_notes(match: Match, opening_plies: int | None) -> None:
+    """Print notes about the agents, about default openings, and about games that were rounded up."""
+    settings = match.settings
+    if len(match.agents) == 1:
+        typer.echo("note: only one agent is given, so it plays against itself", err=True)
+    for agent in match.agents:
+        if caveat := agent.caveat(settings.variant):
+            typer.echo(f"note: {agent.name}: {caveat}", err=True)
     if opening_plies is None and settings.opening_plies:
         typer.echo(
             f"note: networks repeat their openings, so each rotation starts with {settings.opening_plies} random plies "
@@ -134,7 +144,13 @@ def play(prepared: PreparedMatch, *, gate: Gate | None = None, elsewhere: PlayBa
     so_far = LatestResults(stop_at_verdict(gate, saved) if gate else saved)
     with exit_on_match_error(match.settings.num_games), progress(games) as bar:
         try:
-            results = match.play(progress=bar.show, on_batch_end=so_far, play_batches=elsewhere, earlier=earlier)
+            results = match.play(
+                progress=bar.show,
+                on_start=lambda results: bar.show_score(lambda: running_score(results, gate)),
+                on_batch_end=so_far,
+                play_batches=elsewhere,
+                earlier=earlier,
+            )
             outcome = MatchOutcome(results)
         except (KeyboardInterrupt, AgentError) as reason:
             outcome = _interrupted_outcome(reason, so_far, games)
@@ -192,11 +208,32 @@ def exit_on_match_error(games: int) -> Iterator[None]:
 # Progress
 
 
+def running_score(results: Results, gate: Gate | None = None) -> str:
+    """Return how many of the finished games the first of two agents won, and the gate's log-likelihood ratio.
+
+    Empty for more than two agents, and before the first game is finished.
+    """
+    from ninetka_train.judging.gate import evaluate_gate
+
+    over = results.is_over
+    if len(results.settings.agents) != 2 or not over.any():
+        return ""
+    text = f"first agent {100 * results.shares[over, 0].mean():.1f} %"
+    if gate and len((whole := results.complete_groups()).winners) and len(whole.settings.agents) == 2:
+        found = evaluate_gate(whole, gate)
+        text += f", LLR {found.ratio:+.2f} of {found.bounds.fails:+.2f} to {found.bounds.passes:+.2f}"
+    return text
+
+
 class MatchDisplay(Protocol):
     """Display of a match's progress on stderr."""
 
     def show(self, done: float) -> None:
         """Show the number of finished games; running games count in part."""
+        ...
+
+    def show_score(self, score: Callable[[], str]) -> None:
+        """From now on, also show the text that `score` returns."""
         ...
 
     def print_line(self, line: str) -> None:
@@ -215,17 +252,33 @@ def progress(games: int) -> Iterator[MatchDisplay]:
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("games"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    columns = (
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("games"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[score]}"),
+    )
+    with Progress(*columns, console=console, transient=True, expand=True) as bar:
         yield _BarDisplay(bar, games)
 
 
 class _BarDisplay:
     def __init__(self, bar: Any, games: int) -> None:
-        self._bar, self._task = bar, bar.add_task("games", total=games)
+        self._bar, self._task = bar, bar.add_task("games", total=games, score="")
+        self._score: Callable[[], str] = str
+        self._scored_at = 0.0
 
     def show(self, done: float) -> None:
-        self._bar.update(self._task, completed=done)
+        now = time.perf_counter()
+        if now - self._scored_at < SCORE_INTERVAL_S:
+            self._bar.update(self._task, completed=done)
+        else:
+            self._bar.update(self._task, completed=done, score=self._score())
+            self._scored_at = now
+
+    def show_score(self, score: Callable[[], str]) -> None:
+        self._score = score
 
     def print_line(self, line: str) -> None:
         self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -240,6 +293,7 @@ class _ProgressPoint(NamedTuple):
 class _LineDisplay:
     def __init__(self, games: int) -> None:
         self._games = games
+        self._score: Callable[[], str] = str
         self._first: _ProgressPoint | None = None
         self._tenth, self._last = 0, time.perf_counter()
 
@@ -253,7 +307,11 @@ class _LineDisplay:
             elapsed, played = now - self._first.seconds, done - self._first.done
             rest = elapsed * (self._games - done) / played if played > 0 else 0
             left = f", about {_duration_text(rest)} left" if rest else ""
-            self.print_line(f"{int(done)} of {self._games} games in {_duration_text(elapsed)}{left}")
+            score = f", {text}" if (text := self._score()) else ""
+            self.print_line(f"{int(done)} of {self._games} games in {_duration_text(elapsed)}{left}{score}")
+
+    def show_score(self, score: Callable[[], str]) -> None:
+        self._score = score
 
     def print_line(self, line: str) -> None:
         typer.echo(line, err=True)
@@ -285,7 +343,9 @@ def report(
     outcome: MatchOutcome,
     evaluation: Evaluation,
     files: Mapping[str, Path | None],
-    table: Callable[[], str] = str,
+    markdown: Callable[[], str] = str,
+    *,
+    ranked: bool = False,
 ) -> None:
     """Write the files and print the tables.
 
@@ -296,12 +356,17 @@ def report(
         outcome: outcome of the match.
         evaluation: figures of the match.
         files: path by option; None if the option is not given.
-        table: returns the text for `--table`.
+        markdown: returns the text for `--markdown`.
+        ranked: list the agents by rating.
     """
     from ninetka_env.core.files import replace_file
     from ninetka_train.judging.report import games_csv, json_text, print_report
 
-    texts = {"--json": lambda: json_text(evaluation), "--csv": lambda: games_csv(outcome.results), "--table": table}
+    texts = {
+        "--json": lambda: json_text(evaluation),
+        "--csv": lambda: games_csv(outcome.results),
+        "--markdown": markdown,
+    }
     problems = list(outcome.problems)
     for option, text in texts.items():
         try:
@@ -310,7 +375,7 @@ def report(
         except OSError as error:
             problems.append(error)
     try:
-        print_report(evaluation)
+        print_report(evaluation, ranked=ranked)
         for failure in evaluation.failures:
             typer.echo(f"lost by a failure: {failure}", err=True)
     finally:

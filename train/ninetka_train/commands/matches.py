@@ -1,4 +1,4 @@
-"""The commands `evaluate`, `rate` and `curve`, which let agents play each other.
+"""The commands `evaluate`, `rate` and `curve`: let agents play each other.
 
 `match_runner.py` has the code that these commands share.
 """
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ninetka_train import match_runner
 from ninetka_train.cluster.command import ClusterOption, check_repeatable, cluster_player
+from ninetka_train.commands import match_runner
 from ninetka_train.exit_handling import exit_on_error, fail, integer_option, stopped_by_signals
 
 if TYPE_CHECKING:  # slow modules are imported inside the commands, so that --help is fast
@@ -29,7 +29,7 @@ GameSpec = Annotated[
     typer.Option(
         "--game",
         metavar="SPEC",
-        help="The game, such as ninetka:num_players=3, or python:MODULE:NAME for a game of your own.",
+        help="The variant, such as go:komi=6.5, or python:MODULE:NAME for a game of your own.",
     ),
 ]
 Players = Annotated[int | None, integer_option("--players", "-n", help="Number of players.")]
@@ -76,10 +76,12 @@ def evaluate(
         ),
     ] = None,
     alpha: Annotated[
-        float | None, typer.Option("--alpha", help="Probability that an agent at LOW passes; by default 0.05.")
+        float | None,
+        typer.Option("--alpha", metavar="P", help="Probability that an agent at LOW passes; by default 0.05."),
     ] = None,
     beta: Annotated[
-        float | None, typer.Option("--beta", help="Probability that an agent at HIGH fails; by default 0.05.")
+        float | None,
+        typer.Option("--beta", metavar="P", help="Probability that an agent at HIGH fails; by default 0.05."),
     ] = None,
     tournament: Annotated[
         bool, typer.Option("--tournament", help="Two players: also score pairs of games with seats swapped.")
@@ -105,7 +107,9 @@ def evaluate(
     forfeit: Forfeit = False,
     cluster: ClusterOption = None,
 ) -> None:
-    """Let agents play each other with rotated seats, and report win shares, intervals and ratings.
+    """Let agents play a match; report wins, intervals and Elo.
+
+    Every agent plays every seat equally often.
 
     With fewer agents than seats, the last agent fills the remaining seats (`ninetka evaluate net maxn --players 3` is
     one net against two MaxN). With more agents than seats, every combination of agents plays.
@@ -196,18 +200,21 @@ def rate(
     games_file: GamesFile = None,
     resume: Resume = False,
     forfeit: Forfeit = False,
-    table: Annotated[
-        Path | None, typer.Option("--table", metavar="FILE", help="Write the ratings to this file as a Markdown page.")
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--markdown", metavar="FILE", help="Write the ratings to this file as a Markdown page."),
     ] = None,
 ) -> None:
-    """Rate the agents of a game in one pool, in which every combination of agents plays.
+    """Rate all agents of a game in one pool.
+
+    Every combination of agents plays.
 
     After Ctrl-C or SIGTERM the figures of the finished games are reported; `--save-games FILE --resume` continues.
     """
     from ninetka_env.core.options import check_choice
     from ninetka_env.core.registry import load_variant
     from ninetka_train.judging.ratings import default_pool
-    from ninetka_train.judging.report import ratings_page
+    from ninetka_train.judging.ratings_page import ratings_page
 
     with exit_on_error("ratings"):
         pool = agents or default_pool(load_variant(game).definition.name)
@@ -218,7 +225,7 @@ def rate(
         if anchor is not None:
             check_choice("anchor", anchor, settings.agents)
 
-    files = {"--json": json_file, "--csv": csv_file, "--save-games": games_file, "--table": table}
+    files = {"--json": json_file, "--csv": csv_file, "--save-games": games_file, "--markdown": markdown}
     prepared = match_runner.prepare(
         pool, files, check, resume, num_players=players, num_games=games, game=game, seed=seed,
         batch=batch, opening_plies=opening_plies, forfeit=forfeit,
@@ -228,7 +235,9 @@ def rate(
         typer.echo(f"note: no rotation of {anchor} is finished, so the mean of the pool is 0", err=True)
         anchor = None
     evaluation = match_runner.summarise_outcome(outcome, anchor=anchor)
-    match_runner.report(outcome, evaluation, files, lambda: ratings_page(evaluation, str(table), agents or []))
+    match_runner.report(
+        outcome, evaluation, files, lambda: ratings_page(evaluation, str(markdown), agents or []), ranked=True
+    )
 
 
 @stopped_by_signals()
@@ -253,7 +262,7 @@ def curve(
     seed: Annotated[int, integer_option("--seed", help="Determines every game that is played with --simulations.")] = 0,
     batch: Annotated[int, integer_option("--batch", help="Games played at once.")] = 32,
 ) -> None:
-    """Measure and plot the strength of agents by their seconds or simulations per move.
+    """Plot the strength of agents by seconds or simulations per move.
 
     After Ctrl-C or SIGTERM the finished points and the finished games of the last point are written.
     """

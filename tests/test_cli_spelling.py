@@ -1,0 +1,195 @@
+"""Tests of the help, of advice for former and natural wrong spellings, and of the commands that list what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from ninetka_agents.agent import make_agent
+from ninetka_agents.plugins import agents_of
+from ninetka_env.core.registry import definitions, load_variant
+from ninetka_train import cli
+from ninetka_train.commands import matches
+
+
+def run(*arguments, **environment):
+    texts = [str(argument) for argument in arguments]
+    return CliRunner().invoke(cli.app, texts, prog_name="ninetka", env={"COLUMNS": "80"} | environment)
+
+
+def error(*arguments):
+    done = run(*arguments)
+    assert done.exit_code == 2, done.output
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr.removeprefix("error: ").rstrip("\n")
+
+
+# The help
+
+COMMANDS = dict(typer.main.get_command(cli.app).commands)
+
+
+def test_the_help_lists_every_command_by_use_with_its_whole_description():
+    text = run("--help").stdout
+    assert max(map(len, text.splitlines())) <= 80
+    assert "..." not in text.partition("Play and watch:")[2]
+    words = " ".join(text.split())
+    for name, command in COMMANDS.items():
+        first = " ".join(command.help.partition("\n\n")[0].split()).rstrip(".")
+        assert f" {name} {first}" in words
+    assert "Documentation: " in words
+    assert words.index(" play ") < words.index(" evaluate ") < words.index(" train ") < words.index(" speed ")
+
+
+@pytest.mark.parametrize("name", COMMANDS.keys() - {"speed"})
+def test_the_help_of_a_command_fits_and_says_what_each_value_is(name):
+    done = run(name, "--help")
+    assert done.exit_code == 0
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    options = done.stdout.partition("Options:")[2]
+    assert not re.search(r"<(path|float|int|str|list)", options)  # names of Python types
+
+
+# Former spellings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["table"], "ninetka table is now ninetka stats"),
+        (["bench", "go"], "ninetka bench is now ninetka speed"),
+        (["rate", "--table", "x.md"], "--table is now --markdown: write --markdown x.md"),
+        (["replay", "x", "--game", "3"], "--game names a variant; the number of a game is --number 3"),
+        (["analyze", "x", "--game=2"], "--game names a variant; the number of a game is --number 2"),
+        (["solve", "x", "--game", "-1"], "--game names a variant; the number of a game is --number -1"),
+        (["analyze", "x", "--json"], "--json takes a file, such as --json analysis.json"),
+        (["analyze", "x", "--json", "--png", "a.png"], "--json takes a file, such as --json analysis.json"),
+        (["export", "net", "net.onnx"], "Missing option '--out'; write ninetka export ... --out FILE"),
+        (
+            ["export", "net", "net.onnx", "--out", "x"],
+            "Got unexpected extra argument(s) (net.onnx); the output file is",
+        ),
+        (["study", "docs/x"], "Missing option '--out'; write ninetka study ... --out PATH"),
+        (["train", "quick"], "Got unexpected extra argument(s) (quick); a configuration is an option: write --config"),
+        (["train", "--game", "go"], "the game is a setting: choose a configuration (ninetka configs) or write --set"),
+        (["train", "--players", "3"], "the players are a setting: write --set 'players=[3]'"),
+        (["train", "--config", "quik"], "(did you mean 'quick'?), those of other networks are"),
+        (["train", "--set", "players=5"], "players=5: Input should be a list, such as [2, 3]"),
+        (["evaluat", "random"], "No such command 'evaluat'. Did you mean 'evaluate'?"),
+        (["evaluate", "--plaxers", "2"], "; ninetka evaluate --help shows what is allowed"),
+        (["evaluate", "mcts", "simulations=20"], "(options follow a colon: did you mean 'mcts:simulations=20'?)"),
+        (["evaluate", "rave=true", "--game", "go"], "(options follow a colon: did you mean 'mcts:rave=true'?)"),
+        (["evaluate", "maxm"], "(did you mean 'maxn'?)"),
+        (["evaluate", "random", "--game", "Goo"], "unknown game 'Goo': known are go, kropki, ninetka"),
+        (["analyze", "x", "--png", "c.xyz"], "x: No such file or directory"),
+    ],
+)
+def test_wrong_spellings_are_answered_with_what_to_write(arguments, advice):
+    assert advice in error(*arguments).replace("argument (", "argument(s) (")
+
+
+def test_a_network_without_its_agent_is_recognised(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    assert error("evaluate", "runs/mine", "random").endswith("(did you mean 'net:runs/mine'?)")
+    assert "did you mean" not in error("evaluate", "runs/yours", "random")
+
+
+@pytest.mark.parametrize("spelling", ["9tka", "Ninetka", "ninetka", " 9TKA", "9tka:num_players=3"])
+def test_a_game_is_recognised_by_its_title_and_in_any_case(spelling):
+    assert load_variant(spelling).definition.name == "ninetka"
+    assert [load_variant(one).spec for one in ("Go:komi=6.5", "KROPKI")] == ["go:komi=6.5", "kropki"]
+    assert run("agents", "--game", spelling).exit_code == 0
+
+
+def test_a_lone_agent_and_an_unsolvable_game_are_noted():
+    done = run("evaluate", "solver:simulations=2", "--players", 3, "--games", 3)
+    assert done.stderr.splitlines()[:2] == [
+        "note: only one agent is given, so it plays against itself",
+        "note: solver:simulations=2: only two-player games can be solved, so it plays UCT",
+    ]
+    assert "note" not in run("evaluate", "solver:simulations=2", "random", "--games", 2).stderr
+
+
+def test_the_shell_completes_commands_and_options():
+    words = {"ninetka ev": "evaluate", "ninetka evaluate --ga": "--gate"}
+    for typed, expected in words.items():
+        place = str(len(typed.split()) - 1)
+        done = run(_NINETKA_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=place)
+        assert expected in done.stdout.split()
+
+
+# Lists
+
+
+def test_games_and_their_options_are_listed():
+    text = " ".join(run("games").stdout.split())
+    for definition in definitions():
+        assert f" {definition.name} {definition.title} " in text
+        for option in definition.options:
+            assert f" {option.name}={option.default} " in text
+
+
+@pytest.mark.parametrize("game", ["ninetka", "go", "kropki"])
+def test_agents_are_listed_with_options_that_their_specs_accept(game):
+    text = run("agents", "--game", game).stdout
+    for agent in agents_of(game):
+        assert re.search(rf"^{agent} ", text, re.MULTILINE)
+    options = text.partition("Options of mcts")[2].partition("\n\n")[0]
+    found = re.findall(r"^(\w+=\S+)", options, re.MULTILINE)
+    assert "simulations=1000" in found
+    assert make_agent(f"mcts:{','.join(found)}", game).name
+    assert "Networks of " in text
+    assert re.search(r"^net +gen-\d +\d+ k +\d\.\d MB +[+-]\d+", text, re.MULTILINE)
+
+
+def test_every_option_of_an_agent_has_a_description():
+    for game in ("ninetka", "go", "kropki"):
+        text = run("agents", "--game", game).stdout.partition("Networks of")[0]
+        assert not re.findall(r"^\w+(?:=\S*)?\s*$", text, re.MULTILINE)
+
+
+def test_configurations_are_listed_with_what_they_do():
+    pytest.importorskip("pydantic")
+    text = run("configs").stdout
+    for name in ("quick", "quick-go", "ppo"):
+        assert re.search(rf"^{name} +\S+ +(alphazero|ppo) +\w", text, re.MULTILINE)
+
+
+def test_a_network_is_described():
+    pytest.importorskip("torch")
+    text = run("info", "net:gen-5").stdout
+    for piece in ("gen-5.safetensors", "alphazero, 30 rounds", "start_from=gen-4", "Elo", "gen-5.md"):
+        assert piece in text
+    assert "go" in run("info", "net", "--game", "go").stdout
+    assert "cannot be read" in error("info", "other")
+    assert error("info", "net", "net").endswith("; expected one network")
+
+
+def test_an_analysis_is_written_to_a_file(tmp_path):
+    games, file = tmp_path / "games.txt", tmp_path / "analysis.json"
+    assert run("evaluate", "random", "--games", 1, "--save-games", games).exit_code == 0
+    done = run("analyze", games, "--nodes", 1000, "--json", file)
+    assert done.exit_code == 0
+    assert done.stderr == f"wrote {file}\n"
+    assert json.loads(file.read_text(encoding="utf-8"))["plies"]
+    assert "--png c.xyz: expected a name that ends in .png" in error("analyze", games, "--png", "c.xyz")
+
+
+def test_the_options_mean_the_same_in_all_commands():
+    helps = {}
+    for name, command in COMMANDS.items():
+        for parameter in command.params:
+            for option in parameter.opts:
+                if option in ("--json", "--number", "--out", "--game"):
+                    helps.setdefault(option, {})[name] = parameter
+    assert all(not one.is_flag and one.metavar == "FILE" for one in helps["--json"].values())
+    assert {one.metavar for one in helps["--game"].values()} == {"SPEC"}
+    assert set(helps["--number"]) == {"replay", "analyze", "solve"}
+    assert set(helps["--out"]) == {"average", "curve", "export", "study"}
+    assert matches.GameSpec

@@ -1,0 +1,182 @@
+"""The commands `train`, `report`, `average` and `export`: train networks."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ninetka_train.cluster.command import ClusterOption, cluster_player, round_summary
+from ninetka_train.exit_handling import (
+    StoppedBySignal,
+    check_address_space,
+    error_text,
+    exit_on_error,
+    fail,
+    fail_on_import_error,
+    integer_option,
+    is_out_of_memory,
+    stopped_by_signals,
+)
+
+
+class _TrainingDisplay:
+    """Training progress: a bar in a terminal, lines elsewhere. Only the first process prints anything."""
+
+    def __init__(self, is_first_process: bool, by_round: bool) -> None:
+        """Create the display; `by_round` says whether to print a line for each round that a cluster has played."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        console = Console(stderr=True)
+        self.bar = Progress(
+            *columns, console=console, transient=True, disable=not (is_first_process and console.is_terminal)
+        )
+        self._task = self.bar.add_task("", total=1.0)
+        self._is_first_process, self._by_round, self._percent = is_first_process, by_round, -1
+
+    def bar_context(self) -> AbstractContextManager[object]:
+        """Return a context manager that shows the bar, if there is one."""
+        # versions of rich before 14.3 print an empty line after a disabled bar
+        return nullcontext() if self.bar.disable else self.bar
+
+    def show(self, share: float, numbers: dict[str, float]) -> None:
+        """Show the finished share of the training, 0..1, and the first four of `numbers`."""
+        text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
+        self.bar.update(self._task, completed=share, description=text)
+        # a resumed run may report a round that was played without a cluster; it has no "workers"
+        if self._by_round and "workers" in numbers:
+            self.print(round_summary(share, numbers))
+        elif not self.bar.console.is_terminal and int(100 * share) > self._percent:
+            self._percent = int(100 * share)
+            self.print(f"{share:4.0%}: {text}")
+
+    def print(self, line: str) -> None:
+        """Print a line above the bar."""
+        if self._is_first_process:
+            self.bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@stopped_by_signals()
+def train(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", "-c", metavar="NAME|FILE", help="Configuration, such as quick; `ninetka configs` lists them."
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as ppo.epochs=2.")
+    ] = None,
+    runs: Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="Folder that holds all runs.")] = Path("runs"),
+    games: Annotated[
+        int, integer_option("--games", "-g", help="Games per opponent in the final benchmark; 0: no measurements.")
+    ] = 200,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the newest checkpoint, or start a new run.")
+    ] = False,
+    cluster: ClusterOption = None,
+) -> None:
+    """Train a network by self-play and measure its strength."""
+    check_address_space()
+    try:
+        from ninetka_train.learning import processes
+        from ninetka_train.learning.config import load_config
+        from ninetka_train.reporting.run_data import whose_games
+        from ninetka_train.run import run
+    except ImportError as error:
+        fail_on_import_error("training needs", error)
+
+    first = processes.rank() == 0
+    display = _TrainingDisplay(first, by_round=bool(cluster))
+    try:
+        chosen = load_config(config, settings or ())
+        device = processes.choose_device(chosen)
+        with (
+            display.bar_context(),
+            processes.process_group(device),
+            cluster_player(cluster if first else None) as player,
+        ):
+            folder = runs / chosen.name
+            what = f"{folder}: learning {chosen.definition.title} by {whose_games(chosen.model_dump(mode='json'))}"
+            run(chosen, folder, games, resume, display.show, player, on_start=lambda: display.print(what))
+            display.print(f"{folder}: finished; its agent spec is net:{folder}")
+    except ValueError as error:
+        fail(error)
+    except OSError as error:
+        begun = (runs / chosen.name / "config.yaml").exists()
+        advice = "; earlier checkpoints are intact: continue with --resume" if begun else ""
+        fail(f"{error_text(error)}{advice}", code=1)
+    except StoppedBySignal as stopped:
+        fail(f"stopped by {stopped.name}: continue with --resume", code=stopped.status)
+    except KeyboardInterrupt:
+        fail("stopped: continue with --resume", code=130)
+    except BaseException as error:  # a panic in a Rust library derives from BaseException
+        if not is_out_of_memory(error):
+            raise
+        fail("training does not fit into memory: choose smaller settings", code=1)
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder of a run, such as runs/quick; it may still be training.")
+    ],
+) -> None:
+    """Print the results of a training run; write report.png and report.html."""
+    with exit_on_error("reports"):
+        from ninetka_train.reporting.run_report import print_run, write_report
+
+        write_report(folder)
+        print_run(folder)
+
+
+def average(
+    checkpoints: Annotated[
+        list[str],
+        typer.Argument(metavar="CHECKPOINT...", help="Such as gen-6 runs/a; a network named twice counts twice."),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="CHECKPOINT", help="Output checkpoint, such as runs/mean.")],
+    policy_temperature: Annotated[
+        float,
+        typer.Option(
+            "--policy-temperature",
+            metavar="T",
+            help="Divide policy logits by T, 0.01 to 100: above 1, searches rely on the policy less.",
+        ),
+    ] = 1.0,
+) -> None:
+    """Average the weights of networks that were trained from the same weights."""
+    with exit_on_error("averages"):
+        from ninetka_agents.averaging import mean_network, soften_policy
+        from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+
+        mean = mean_network([load_checkpoint(checkpoint)[0] for checkpoint in checkpoints])
+        soften_policy(mean, policy_temperature)
+        notes = {"mean_of": checkpoints, "policy_temperature": policy_temperature}
+        path = save_checkpoint(out, mean, Checkpoint(mean.config, notes=notes))
+    typer.echo(f"wrote {path} and {path.with_suffix('.json').name}")
+
+
+def export(
+    checkpoint: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHECKPOINT",
+            help="Trained network, such as runs/quick, kropki/gen-2 or, for the shipped one of a game, net:kropki.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Output file, such as net.onnx.")],
+) -> None:
+    """Write a trained network into an ONNX file."""
+    with exit_on_error("exports", "train,onnx"):
+        from ninetka_agents.export import export_checkpoint
+        from ninetka_env.core.files import check_writable
+
+        check_writable(out)
+        export_checkpoint(checkpoint, out)
+    typer.echo(f"wrote {out}")
+    if out.suffix.lower() != ".onnx":
+        typer.echo("note: most programs expect that the name of an ONNX file ends in .onnx", err=True)
