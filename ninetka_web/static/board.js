@@ -28,9 +28,16 @@ const TURNED_KEY = "ninetka-turned";
 const reducesMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 /** @type {Map<string, RendererModule>} */
 const renderers = new Map();
-let usedKeyboard = false; // whether the keyboard was used last
-addEventListener("keydown", () => (usedKeyboard = true), true);
-addEventListener("pointerdown", () => (usedKeyboard = false), true);
+let lastInput = ""; // what the user used last: "keyboard" or a pointer type, such as "mouse" or "touch"
+addEventListener("keydown", () => (lastInput = "keyboard"), true);
+addEventListener("pointerdown", (event) => (lastInput = event.pointerType), true);
+const usedKeyboard = () => lastInput === "keyboard";
+/**
+ * Return whether a click is a touch. The press before the click decides, because older browsers (iOS before 18.2,
+ * Firefox before 129) give clicks no pointer type. A click by a script or a screen reader has no press and no count.
+ * @param {MouseEvent} click
+ */
+const isTouch = (click) => click.detail > 0 && lastInput === "touch";
 
 /** Load the renderer of a game. @param {string} game */
 export async function loadRenderer(game) {
@@ -122,7 +129,7 @@ export class Board {
     hits.addEventListener("focusout", () => this.showPreview(null));
     hits.addEventListener("focusin", (event) => {
       this.lastCell = cellOf(event.target);
-      if (usedKeyboard) this.showPreview(this.lastCell);
+      if (usedKeyboard()) this.showPreview(this.lastCell);
     });
     this.svg.addEventListener("click", (event) => this.handleClick(event));
     this.svg.addEventListener("keydown", (event) => this.handleKey(event));
@@ -220,7 +227,7 @@ export class Board {
     const { activeElement } = document;
     if (!focused || (activeElement !== this.svg && this.svg.contains(activeElement))) return;
     this.svg.focus({ preventScroll: true });
-    if (entry === null || !usedKeyboard) return;
+    if (entry === null || !usedKeyboard()) return;
     // Wait for a frame, because moving the focus forces a layout.
     requestAnimationFrame(() => {
       if (document.activeElement === this.svg) this.focus(this.entryCell());
@@ -259,10 +266,10 @@ export class Board {
 
   /**
    * Play the clicked cell. A touch first shows a preview if the stone would slide or if squares are small.
-   * @param {PointerEvent} event
+   * @param {MouseEvent} event
    */
   handleClick(event) {
-    if (event.detail > 1 && event.pointerType !== "touch") return; // a double click counts as one click
+    if (event.detail > 1 && !isTouch(event)) return; // a double click counts as one click
     const hit = this.targets.get(cellOf(event.target));
     if (!hit) {
       const place = this.cellAt(event);
@@ -271,14 +278,14 @@ export class Board {
       else if (!this.choices) this.onIdleClick(place);
       return;
     }
-    const needsPreview = event.pointerType === "touch" && (hit[2] !== undefined || this.pixels < SMALL_PIXELS);
+    const needsPreview = isTouch(event) && (hit[2] !== undefined || this.pixels < SMALL_PIXELS);
     if (needsPreview && this.previewedCell !== hit[0]) {
       this.previewedCell = hit[0];
       this.showPreview(hit[0]);
     } else this.onPlay(hit[1]);
   }
 
-  /** Return the cell under the pointer, null for none. @param {PointerEvent} event */
+  /** Return the cell under the pointer, null for none. @param {MouseEvent} event */
   cellAt(event) {
     const { renderer } = this;
     const box = this.svg.getBoundingClientRect();
