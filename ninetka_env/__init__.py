@@ -10,6 +10,9 @@ Each game has three interfaces:
 import gymnasium
 import pettingzoo
 
+__version__ = "0.1.0"
+"""The version of the distribution `ninetka-env` with all its packages."""
+
 _IDS = {"ninetka": "ninetka_env/Ninetka-v0", "go": "ninetka_env/Go-v0", "kropki": "ninetka_env/Kropki-v0"}
 """The environment id of each game, the same in Gymnasium and PettingZoo."""
 

@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
+import ninetka_env
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -138,8 +140,13 @@ def test_every_pinned_version_runs_on_the_oldest_python():
 
 def test_wheel_installs_only_its_own_packages(names):
     tops = {name.partition("/")[0] for name in names}
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    version = ninetka_env.__version__
     assert tops == {*PACKAGES, f"ninetka_env-{version}.dist-info"}
+
+
+def test_the_citation_names_the_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {ninetka_env.__version__}\n" in citation
 
 
 def test_the_packages_come_from_the_wheel(installation, tmp_path):
@@ -284,6 +291,12 @@ def test_other_networks_are_found_in_a_clone_or_by_path(installation, tmp_path):
     assert checkpoint.find_checkpoint("gen-1") == path.with_suffix(".safetensors")
 
 
+def test_networks_are_listed_with_their_ratings(installation, tmp_path):
+    pytest.importorskip("torch")
+    listed = output(installation.run("ninetka", "agents", "--game", "go", cwd=tmp_path))
+    assert re.search(r"^net +gen-6 +83 k +0\.3 MB +\+\d+ \[", listed, re.MULTILINE)
+
+
 def test_the_pool_away_from_the_repository_has_the_shipped_network(installation, tmp_path):
     code = "from ninetka_train.judging.ratings import default_pool; print(*(default_pool('go')[-2:]))"
     assert output(installation.run("python", "-c", code, cwd=tmp_path)) == "net:gen-6 net:simulations=64"
@@ -303,6 +316,6 @@ def test_command_prints_help_and_version(installation, tmp_path, arguments, expe
 
 
 def test_benchmarks_need_the_repository(installation, tmp_path):
-    done = installation.run("ninetka", "bench", cwd=tmp_path)
+    done = installation.run("ninetka", "speed", cwd=tmp_path)
     assert done.returncode == 2
     assert "the benchmarks are in the repository" in done.stderr

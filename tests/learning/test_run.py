@@ -12,11 +12,13 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
 import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
+from ninetka_agents.checkpoint import load_checkpoint
 from ninetka_agents.plugins import games_with_networks
 from ninetka_env.api.record_files import read_records
 from ninetka_train import run as module
@@ -31,6 +33,9 @@ SMALL = {
     "alphazero": [f"alphazero.{key}" for key in ("rounds=1", "games=2", "playouts=8", "steps=2", "minibatch=32")],
     "ppo": ["ppo.moves=64", "ppo.games=8", "ppo.plies=8", "ppo.minibatch=32", "ppo.microbatch=32"],
 }
+
+
+TEACHER = "mcts:exploration=0.7,simulations=8"
 
 
 def train(folder, *settings, config=ROOT / "configs" / "quick.yaml", options=("--games", "2")):
@@ -94,9 +99,14 @@ def test_the_final_benchmark_is_printed_and_saved(tmp_path):
     assert pairs == [
         ["net", "random"], ["net", "maxn"], ["net", "mcts:simulations=200"],
         ["net places, maxn moves", "maxn"], ["maxn places, net moves", "maxn"],
+        [TEACHER, "random"], [TEACHER, "maxn"], [TEACHER, "mcts:simulations=200"],
+        ["maxn", "random"], ["maxn", "mcts:simulations=200"],
     ]  # fmt: skip
     assert len(list(read_records(folder / "games.txt"))) == 2 * len(pairs)
     assert "what each phase is worth" in done.output
+    assert_documented(folder)
+    assert f"{TEACHER} (teacher)" in done.output
+    assert "imitating mcts with 8 playouts (1 round of its games)" in done.stderr
     assert (folder / "report.html").exists()
     assert (folder / "report.png").exists()
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -109,12 +119,11 @@ def test_the_final_benchmark_is_printed_and_saved(tmp_path):
 
 @pytest.fixture
 def few_games(monkeypatch):
-    monkeypatch.setattr("ninetka_train.run.CURVE_GAMES", 2)
     few = replace(module.plugins_of("ninetka"), evaluation_opponents=("random", "maxn:depth=1"))
     monkeypatch.setattr("ninetka_train.run.plugins_of", lambda game: few)
 
 
-PPO = ("algorithm=ppo", "name=ppo", "threads=1", "checkpoint_every=2", *SMALL["ppo"], "ppo.moves=384")
+PPO = ("algorithm=ppo", "name=ppo", "threads=1", "checkpoint_every=2", "curve_games=2", *SMALL["ppo"], "ppo.moves=384")
 """Settings of a run with six rollouts."""
 
 
@@ -125,6 +134,21 @@ def logged_values(folder, name):
     times += ("samples_per_second",)
     assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
     return [{key: value for key, value in line.items() if key not in times} for line in lines]
+
+
+def assert_documented(folder):
+    """Check that the guide to training explains every number of the log."""
+    page = (ROOT / "docs" / "guides" / "training.md").read_text(encoding="utf-8")
+    names = {name for line in logged_values(folder, "log.jsonl") for name in line}
+    assert not [name for name in names if f"`{name}`" not in page]
+
+
+def best_step(folder):
+    """Return the step with the most wins in the learning curve of a run, the latest of equal ones."""
+    wins = {}
+    for line in logged_values(folder, "curve.jsonl"):
+        wins[line["step"]] = wins.get(line["step"], 0) + line["wins"]
+    return max(reversed(wins), key=wins.get)
 
 
 def test_an_interrupted_run_continues_and_logs_the_same(tmp_path, few_games, monkeypatch):
@@ -155,20 +179,25 @@ def test_an_interrupted_run_continues_and_logs_the_same(tmp_path, few_games, mon
         round(n / 6, 6) for n in range(1, 7)
     ]
     measured = [line["progress"] for line in logged_values(whole / "ppo", "curve.jsonl")]
-    assert measured == [round(n / 6, 6) for n in range(1, 6) for _ in range(2)]
+    assert measured == [round(n / 6, 6) for n in range(1, 7) for _ in range(2)]
     assert not list((broken / "ppo").rglob(".*"))
     events = EventAccumulator(str(broken / "ppo" / "tensorboard")).Reload()
     assert [event.step for event in events.Scalars("training/policy_loss")] == list(range(1, 7))
-    assert [event.step for event in events.Scalars("wins/2 players, random")] == list(range(1, 6))
+    assert [event.step for event in events.Scalars("wins/2 players, random")] == list(range(1, 7))
+    assert_documented(whole / "ppo")
+    best = [load_checkpoint(folder / "ppo" / "best") for folder in (whole, broken)]
+    assert best[0][1].step == best[1][1].step == best_step(whole / "ppo")
+    for name, tensor in best[0][0].state_dict().items():
+        assert torch.equal(tensor, best[1][0].state_dict()[name])
 
 
 def test_a_run_that_is_stopped_while_it_is_measured_repeats_the_measurement(tmp_path, few_games, monkeypatch):
     measure = module._measure
 
-    def stopped(network, config, journal, progress, player):
-        if progress > 0.75:
+    def stopped(state, config, journal, player):
+        if state.progress > 0.75:
             raise KeyboardInterrupt
-        measure(network, config, journal, progress, player)
+        measure(state, config, journal, player)
 
     monkeypatch.setattr(module, "_measure", stopped)
     settings = [one for one in PPO if not one.startswith("checkpoint_every")]
@@ -179,7 +208,7 @@ def test_a_run_that_is_stopped_while_it_is_measured_repeats_the_measurement(tmp_
         round(n / 6, 6) for n in range(1, 7)
     ]
     measured = [line["progress"] for line in logged_values(tmp_path / "ppo", "curve.jsonl")]
-    assert measured == [round(n / 6, 6) for n in range(1, 6) for _ in range(2)]
+    assert measured == [round(n / 6, 6) for n in range(1, 7) for _ in range(2)]
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])
@@ -314,8 +343,8 @@ def test_a_run_is_resumed_with_its_own_settings_only(tmp_path):
     assert done.exit_code == 2
     assert (
         "cannot be resumed with other settings than it was started with: seed=0 (now 3), ppo.epochs=2 (now 7); "
-        "allowed are other values of threads, checkpoint_every, checkpoint_minutes and ppo.moves above 384, "
-        "which is already done" in done.output
+        "allowed are other values of threads, checkpoint_every, checkpoint_minutes, curve_games and ppo.moves above "
+        "384, which is already done" in done.output
     )
 
 
@@ -337,3 +366,4 @@ def test_a_run_is_never_written_over(tmp_path):
     done = train(tmp_path)
     assert done.exit_code == 2
     assert "exists" in done.output
+    assert "learning" not in done.output

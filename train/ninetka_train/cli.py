@@ -64,11 +64,11 @@ def _format_warning(message: object, *_: object, **__: object) -> str:
 
 def _show_version(is_requested: bool) -> None:
     if is_requested:
+        from ninetka_env import __version__
         from ninetka_env.core.registry import definitions
-        from ninetka_train.machine import package_version
 
         versions = ", ".join(sorted(one.version for one in definitions()))
-        typer.echo(f"ninetka {package_version()}, environments {versions}")
+        typer.echo(f"ninetka {__version__}, environments {versions}")
         raise typer.Exit
 
 

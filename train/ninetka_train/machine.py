@@ -1,4 +1,4 @@
-"""Package version and description of the machine, to store with measurements.
+"""Description of the machine, to store with measurements.
 
 Start reading at `describe_machine`.
 """
@@ -13,16 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from ninetka_env.core.threads import available_cores
-
-
-def package_version() -> str:
-    """Return the version of the installed package."""
-    from importlib import metadata  # slow to import
-
-    try:
-        return metadata.version("ninetka-env")
-    except metadata.PackageNotFoundError:
-        return "unknown (not installed)"
 
 
 def describe_machine() -> str:

@@ -4,7 +4,8 @@ The folder contains:
 
 - `config.yaml`: the resolved configuration;
 - `log.jsonl`: one line of numbers per rollout or round; `tensorboard/`: the same for TensorBoard;
-- `curve.jsonl`: ten measurements during training, against `ninetka_agents.plugins.GamePlugins.evaluation_opponents`;
+- `curve.jsonl`: ten measurements, against `ninetka_agents.plugins.GamePlugins.evaluation_opponents`;
+- `best`: the network of the measurement with the most wins;
 - `step-*`, `resume-*`: checkpoints (see `ninetka_train.learning.resume`);
 - `evaluation.json`: the benchmark at the end; `games.txt`: some of its games;
 - `report.png`, `report.html`: the report (see `ninetka_train.reporting.run_data`).
@@ -24,6 +25,7 @@ import yaml
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
+from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ninetka_agents.net_agent import NetAgent
 from ninetka_agents.plugins import plugins_of
 from ninetka_env.api.record_files import write_records
@@ -43,19 +45,18 @@ from ninetka_train.learning.lock import LOCK_FILE, locked
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import league_agents, train_ppo
 from ninetka_train.learning.resume import initial_network, newest_step
+from ninetka_train.learning.teacher import teacher_spec
 from ninetka_train.plugins import benchmark_pairs_of
-from ninetka_train.reporting.run_data import CONFIG, EVALUATION, GAMES
+from ninetka_train.reporting.run_data import BEST, CONFIG, EVALUATION, GAMES, mean_share, measurements
 from ninetka_train.reporting.run_report import print_run, write_report
 
 if TYPE_CHECKING:  # needs Ray
     from ninetka_train.cluster.tasks import ClusterPlayer
 
 CURVE_POINTS = 10
-"""Measurements during training, at equal intervals; the final benchmark is not included."""
-CURVE_GAMES = 100
-"""Games per measurement and opponent; few, so that they take little time even in a run of a few minutes."""
+"""Measurements of the learning curve, at equal intervals; the final benchmark is not included."""
 
-CHANGEABLE_SETTINGS = ("threads", "checkpoint_every", "checkpoint_minutes")
+CHANGEABLE_SETTINGS = ("threads", "checkpoint_every", "checkpoint_minutes", "curve_games")
 """Settings that may change when a run is resumed."""
 LENGTH_SETTINGS = {"alphazero": "alphazero.rounds", "ppo": "ppo.moves"}
 """The setting of each algorithm for the length of a run. When a run is resumed, it may be changed to any value above
@@ -162,6 +163,7 @@ def _prepare_resume(config: TrainConfig, folder: Path) -> None:
     """
     _check_same_game(config, folder)
     was = load_config(folder / CONFIG)
+    _remove_later_best(folder)
     length = LENGTH_SETTINGS[config.algorithm]
     before, now = (_flat(each.model_dump(mode="json")) for each in (was, config))
     changed = [key for key in now if before.get(key) != now[key]]
@@ -183,6 +185,14 @@ def _prepare_resume(config: TrainConfig, folder: Path) -> None:
         )
     if changed:
         _write_config(config, folder)
+
+
+def _remove_later_best(folder: Path) -> None:
+    """Remove the best network if it was measured after the checkpoint from which the run is resumed."""
+    path = folder / f"{BEST}.json"
+    if path.exists() and load_checkpoint(path)[1].step > newest_step(folder):
+        for ending in (".json", ".safetensors"):
+            path.with_suffix(ending).unlink()
 
 
 def _check_same_game(config: TrainConfig, folder: Path) -> None:
@@ -230,9 +240,9 @@ def _train(
         line = journal.log(state.step, state.total, numbers)
         if player:
             player.publish(line)
-        if measure and _is_due(journal, state.progress):
+        if measure and config.curve_games and _is_due(journal, state.progress):
             with journal.pause():
-                _measure(state.network, config, journal, state.progress, player)
+                _measure(state, config, journal, player)
         if progress:
             progress(state.progress, line)
 
@@ -242,23 +252,24 @@ def _train(
 
 
 def _is_due(journal: Journal, progress: float) -> bool:
-    """Return whether a measurement is due: one at the start, then one after each tenth of the run."""
+    """Return whether a measurement is due: one after the first rollout or round, then one after each tenth."""
     last = journal.curve[-1]["progress"] if journal.curve else -1.0
-    return progress < 1 and int(progress * CURVE_POINTS) > int(last * CURVE_POINTS)
+    return int(progress * CURVE_POINTS) > int(last * CURVE_POINTS)
 
 
-def _measure(
-    network: Any, config: TrainConfig, journal: Journal, progress: float, player: ClusterPlayer | None
-) -> None:
-    """Play the network against each opponent, and add a point to each learning curve."""
+def _measure(state: Any, config: TrainConfig, journal: Journal, player: ClusterPlayer | None) -> None:
+    """Play the network against each opponent, add a point to each learning curve, and save the best network so far."""
     begin, points = time.perf_counter(), []
-    for results in _play_matches(network, config, CURVE_GAMES, int(progress * CURVE_POINTS), player):
+    for results in _play_matches(state.network, config, config.curve_games, int(state.progress * CURVE_POINTS), player):
         settings, now = results.settings, time.perf_counter()
         about = {"game": settings.game, "players": settings.num_players, "opponent": settings.agents[1]}
         wins = float(results.shares[:, 0].sum())  # a draw counts for all seats in equal shares
         figures = {"games": len(results.winners), "wins": int(wins) if wins.is_integer() else wins}
         points.append(about | figures | {"evaluation_seconds": round(now - begin, 2)})
         begin = now
+    if mean_share(points) >= max(map(mean_share, measurements(journal.curve)), default=0.0):
+        notes = Checkpoint(state.network.config, state.step, config.model_dump(mode="json"))
+        save_checkpoint(journal.folder / BEST, state.network, notes)
     # only now, so that a run that is killed during the games repeats the whole measurement when it is resumed
     for point in points:
         journal.log_measurement(point)
@@ -268,7 +279,7 @@ def _benchmark(network: Any, config: TrainConfig, folder: Path, games: int, play
     """Play the final benchmark with other seeds than during training; save its figures and one rotation per match."""
     evaluations: list[dict[str, Any]] = []
     records: list[GameRecord] = []
-    for results in _play_matches(network, config, games, CURVE_POINTS, player, final=True):
+    for results in _play_matches(network, config, games, CURVE_POINTS + 1, player, final=True):
         evaluations.append(evaluation_dict(summarise(results)))
         records += game_records(results, range(results.schedule.rotation))
     write_records(folder / GAMES, records)
@@ -286,18 +297,28 @@ def _play_matches(
         games: number of games per match.
         measurement: number of the measurement, which determines the seed together with the run's seed.
         player: plays the games on a cluster; None to play them in this process.
-        final: also play the game's pairs of `ninetka_train.plugins.benchmark_pairs_of`.
+        final: also play the game's pairs of `ninetka_train.plugins.benchmark_pairs_of`, and the teacher and the game's
+            default opponent against the same opponents, for comparison.
     """
     game = config.definition.name
     net = NetAgent(network)
-    pairs: list[tuple[Agent, Agent]] = [
-        (net, make_agent(opponent, game)) for opponent in plugins_of(game).evaluation_opponents
-    ]
+    opponents = [make_agent(opponent, game) for opponent in plugins_of(game).evaluation_opponents]
+    pairs: list[tuple[Agent, Agent]] = [(net, opponent) for opponent in opponents]
     if final:
         pairs += benchmark_pairs_of(game, net)
+        pairs += [(one, other) for one in _references(config) for other in opponents if one.name != other.name]
     for variant in sorted(set(config.variants), key=lambda one: one.codes):
         for pair in pairs:
             batch_options: dict[str, Any] = (
                 {"batch": GATE_BATCH, "play_batches": player.batch_player(pair)} if player else {}
             )
             yield play_games(pair, None, games, game=variant, seed=(config.seed << 8) + measurement, **batch_options)
+
+
+def _references(config: TrainConfig) -> list[Agent]:
+    """Return the agents with which the report compares the network: its teacher, and the game's default opponent."""
+    game, settings = config.definition.name, config.alphazero
+    specs = [plugins_of(game).default_opponent]
+    if config.algorithm == "alphazero" and settings.playout_rounds:
+        specs.insert(0, teacher_spec(game, settings.teacher, settings.playouts, settings.exploration))
+    return [make_agent(spec, game) for spec in dict.fromkeys(specs)]

@@ -163,6 +163,6 @@ def gtp(
     """Run an agent as a Go engine for Sabaki, GoGui and other GTP programs."""
     with exit_on_error("engines"):
         from ninetka_agents.go.gtp.engine import serve
-        from ninetka_train.machine import package_version
+        from ninetka_env import __version__
 
-        serve(agent, game, package_version(), seed, log, resign, ponder)
+        serve(agent, game, __version__, seed, log, resign, ponder)

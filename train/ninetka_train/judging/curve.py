@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from ninetka_agents.agent import Agent
+from ninetka_env import __version__
 from ninetka_env.core.options import check_choice, short_repr
 from ninetka_train.judging.arena import LatestResults, Match, make_match
 from ninetka_train.judging.evaluate import Evaluation, summarise
 from ninetka_train.judging.lockstep import AgentError, MatchProgress
 from ninetka_train.judging.ratings import Interval
 from ninetka_train.judging.results import MatchSettings
-from ninetka_train.machine import describe_machine, package_version
+from ninetka_train.machine import describe_machine
 
 BUDGETS = ("seconds", "simulations")
 """Options of agent specs that limit the effort per move."""
@@ -181,4 +182,4 @@ def _curve_point(evaluation: Evaluation, point: PlannedPoint) -> CurvePoint:
 def curve_dict(curve: Curve) -> dict[str, Any]:
     """Return the curve, with versions and machine, as plain values for JSON."""
     version = curve.settings.variant.definition.version
-    return {"environment": version, "package": package_version(), "machine": describe_machine(), **asdict(curve)}
+    return {"environment": version, "package": __version__, "machine": describe_machine(), **asdict(curve)}

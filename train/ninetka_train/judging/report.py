@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ninetka_env import __version__
 from ninetka_env.core.options import Choice
 from ninetka_env.core.registry import Variant
 from ninetka_train.judging.answer import answer
@@ -26,7 +27,7 @@ from ninetka_train.judging.evaluate import AgentFigures, Evaluation, ExactFigure
 from ninetka_train.judging.ratings import Interval
 from ninetka_train.judging.results import NO_ACTION, Results, saved_name
 from ninetka_train.judging.schedule import DEFAULT_OPENING_PLIES
-from ninetka_train.machine import describe_machine, package_version
+from ninetka_train.machine import describe_machine
 
 PLAIN_WIDTH = 120
 """Width in columns if the output is not a terminal."""
@@ -119,7 +120,7 @@ def heading_lines(evaluation: Evaluation) -> list[str]:
     lines = [
         f"{definition.title}, {settings.num_players} players, {shown}{asked} in paired rotations of "
         f"{evaluation.rotation}, {differ}",
-        f"{definition.version}, package {package_version()}, " + ", ".join(options),
+        f"{definition.version}, package {__version__}, " + ", ".join(options),
     ]
     if settings.opening_plies:
         lines.append(
@@ -295,7 +296,7 @@ def evaluation_dict(evaluation: Evaluation) -> dict[str, Any]:
     """Return the figures as plain values for JSON; keys are the field names in `ninetka_train.judging.evaluate`."""
     return {
         "environment": evaluation.settings.variant.definition.version,
-        "package": package_version(),
+        "package": __version__,
         "machine": describe_machine(),
         **dataclasses.asdict(evaluation),
     }

@@ -246,6 +246,9 @@ class TrainConfig(_Settings):
     """Whether to multiply in bfloat16; auto: if the GPU or processor supports it in hardware."""
     checkpoint_every: Count = 20
     """Rollouts (PPO) or rounds (AlphaZero) between two scheduled checkpoints."""
+    curve_games: NonNegativeCount = 40
+    """Games against each opponent, in each variant, in each of the ten measurements of the learning curve; 0 for no
+    curve."""
     checkpoint_minutes: Positive = 5.0
     """Minutes after which a checkpoint for resuming is written at the end of a rollout or round. The next checkpoint
     replaces it."""

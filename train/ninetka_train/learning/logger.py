@@ -36,7 +36,7 @@ class Journal:
         self._paused_at: float | None = None
         self._entry_index = -1
         self._latest_step: LogEntry = {}
-        """Step and progress of the newest line."""
+        """Step, progress and seconds of the newest line."""
         self._writer: SummaryWriter | None = None
 
     @property
@@ -68,8 +68,8 @@ class Journal:
         if self._entry_index < 0:
             self._continue_from(step, total)
         self._entry_index += 1
-        self._latest_step = {"step": step, "progress": _progress(step, total)}
-        line = {**numbers, **self._latest_step, "seconds": self.seconds}
+        self._latest_step = {"step": step, "progress": _progress(step, total), "seconds": self.seconds}
+        line = {**numbers, **self._latest_step}
         self._append(LOG_FILE, line)
         self._write_scalars({f"training/{name}": value for name, value in numbers.items()})
         return line
@@ -77,9 +77,9 @@ class Journal:
     def log_measurement(self, numbers: LogEntry) -> None:
         """Add a line to `curve.jsonl`: `game`, `players`, `opponent`, `games`, `wins` and `evaluation_seconds`.
 
-        Step and progress of the newest line of `log.jsonl`, and the seconds of training, are added.
+        Step, progress and seconds of the newest line of `log.jsonl` are added.
         """
-        line = {**self._latest_step, "seconds": self.seconds, **numbers}
+        line = {**self._latest_step, **numbers}
         self.curve.append(line)
         self._append(CURVE_FILE, line)
         where = variant_label(line["game"], line["players"])

@@ -69,13 +69,20 @@ def make_teacher(
     Raises:
         ValueError: if the spec has another form or a wrong option.
     """
+    teacher = make_agent(teacher_spec(game, spec, simulations, exploration, threads), game)
+    if isinstance(teacher, NetAgent):
+        return NetworkTeacher(teacher.network.to(device))
+    assert isinstance(teacher, MctsAgent)
+    return teacher
+
+
+def teacher_spec(game: str, spec: str, simulations: int, exploration: float, threads: int = 0) -> str:
+    """Return the spec of the agent that plays like the teacher; see `make_teacher`."""
     kind, _, text = (spec or plugins_of(game).teacher).partition(":")
     options = list(filter(None, text.split(",")))
     given = {option.partition("=")[0] for option in options}
     if kind == "net" and len(options) == 1 and "=" not in text:
-        agent = make_agent(spec, game)
-        assert isinstance(agent, NetAgent)
-        return NetworkTeacher(agent.network.to(device))
+        return spec
     if kind != "mcts" or given & {"simulations", "seconds", "threads"}:
         raise ValueError(
             f"alphazero.teacher={spec!r}: expected mcts and its options without simulations, seconds and threads, or "
@@ -83,7 +90,5 @@ def make_teacher(
         )
     if not given & {"rave", "exploration"}:
         options.append(f"exploration={exploration}")
-    options += [f"simulations={simulations}", f"threads={threads}"]
-    teacher = make_agent(f"{kind}:{','.join(options)}", game)
-    assert isinstance(teacher, MctsAgent)
-    return teacher
+    options += [f"simulations={simulations}"] + ([f"threads={threads}"] if threads else [])
+    return f"{kind}:{','.join(options)}"

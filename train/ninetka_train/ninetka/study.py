@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from ninetka_agents import make_agent
 from ninetka_agents.ninetka.solver.solver import solve_batch
+from ninetka_env import __version__
 from ninetka_env.core.files import replace_files, with_extension
 from ninetka_env.core.registry import get_definition
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.ratings import Interval, clustered_interval, wilson_interval
 from ninetka_train.judging.ratings_page import markdown_table
-from ninetka_train.machine import package_version
 from ninetka_train.ninetka.blunders import Decisions, find_decisions, first_slide_positions
 
 PLACERS = ("random", "maxn", "mcts:simulations=2000", "net")
@@ -143,7 +143,7 @@ def _share(decisions: Decisions, counted: str, of: str) -> Proportion:
 
 def write_study(found: StudyResult, path: Path) -> None:
     """Write the study to `path` with the suffixes .md, .png and .json: all three files, or none if one fails."""
-    values = {"environment": get_definition("ninetka").version, "package": package_version(), **asdict(found)}
+    values = {"environment": get_definition("ninetka").version, "package": __version__, **asdict(found)}
     contents = {
         with_extension(path, ".md"): markdown_page(found, with_extension(path, ".png").name).encode(),
         with_extension(path, ".png"): plot_png(found),

@@ -76,9 +76,10 @@ def strength_panels(run: RunData) -> list[Panel]:
     for variant in run.variants:
         curve = [share for share in run.shares if share.variant == variant]
         final = [share for share in run.benchmark if share.variant == variant]
-        about = f"Wins of the network at {variant} over the minutes of training, against each opponent"
+        about = f"Wins of the network at {variant} over the {run.unit}, against each opponent"
         note = "Wins with 95 % intervals; dashed: expected share."
-        found.append(Panel(f"{variant}: learning curve", about, partial(_draw_learning_curve, shares=curve), note))
+        draw = partial(_draw_learning_curve, shares=curve, unit=run.unit)
+        found.append(Panel(f"{variant}: learning curve", about, draw, note))
         if final:
             found.append(_final_panel(variant, final))
     return found
@@ -87,7 +88,7 @@ def strength_panels(run: RunData) -> list[Panel]:
 def _final_panel(variant: str, shares: list[WinShare]) -> Panel:
     about = f"Wins of the network at {variant} in the end, against each opponent"
     note = "Wins with 95 % intervals, seats as ticks below"
-    if any(share.agent != NETWORK for share in shares):
+    if any(share.agent in PHASE_AGENTS.keys() - {NETWORK} for share in shares):
         about, note = f"{about} and phase by phase", f"{note}; {BASELINE} plays the other phase"
     return Panel(f"{variant}: benchmark", about, partial(_draw_benchmark, shares=shares), f"{note}.")
 
@@ -97,7 +98,7 @@ def learning_panels(run: RunData) -> list[Panel]:
     return [
         Panel(
             title := key.replace("_", " "),
-            f"{title} over the minutes of training",
+            f"{title} over the {run.unit}",
             partial(_draw_series, run=run, key=key),
         )
         for key in _plotted(run)
@@ -111,19 +112,19 @@ def _plotted(run: RunData) -> list[str]:
     return [key for key in keys if key.endswith("_loss")] + others
 
 
-def _draw_learning_curve(axes: Axes, shares: list[WinShare]) -> None:
-    """Plot the wins against each opponent over the minutes of training."""
+def _draw_learning_curve(axes: Axes, shares: list[WinShare], unit: str) -> None:
+    """Plot the wins against each opponent over the training."""
     for opponent in dict.fromkeys(share.opponent for share in shares):
         points = [share for share in shares if share.opponent == opponent]
-        minutes, colour = [share.minutes for share in points], _colour(opponent)
+        trained, colour = [share.trained for share in points], _colour(opponent)
         lows, highs = zip(*(share.interval for share in points), strict=True)
-        axes.fill_between(minutes, lows, highs, color=colour, alpha=0.14, linewidth=0)
-        axes.plot(minutes, [share.share for share in points], "o-", color=colour, markersize=3.5, label=opponent)
+        axes.fill_between(trained, lows, highs, color=colour, alpha=0.14, linewidth=0)
+        axes.plot(trained, [share.share for share in points], "o-", color=colour, markersize=3.5, label=opponent)
     axes.axhline(1 / shares[0].players, color=LIGHT["faint"], linewidth=1, linestyle=(0, (4, 3)))
     axes.set_ylim(0, 1.02)
     axes.set_xlim(left=0)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
-    axes.set_xlabel("minutes of training")
+    axes.set_xlabel(unit)
     axes.legend(loc="upper center", bbox_to_anchor=(0.46, -0.22), ncol=3, frameon=False, handlelength=1.3,
                 columnspacing=1.2)  # fmt: skip
 
@@ -160,16 +161,16 @@ def _label(share: WinShare) -> str:
 
 
 def _draw_series(axes: Axes, run: RunData, key: str) -> None:
-    """Plot a logged number over the minutes of training, with its running mean if there are many values."""
-    minutes, values = [line["seconds"] / 60 for line in run.log], [float(line[key]) for line in run.log]
+    """Plot a logged number over the training, with its running mean if there are many values."""
+    trained, values = [run.trained(line) for line in run.log], [float(line[key]) for line in run.log]
     window = math.ceil(len(values) / 40)
     means = [sum(part := values[max(0, i - window + 1) : i + 1]) / len(part) for i in range(len(values))]
     if window > 1:
-        axes.plot(minutes, values, color=LIGHT["four"], alpha=0.25, linewidth=1)
-    axes.plot(minutes, means, color=LIGHT["four"])
+        axes.plot(trained, values, color=LIGHT["four"], alpha=0.25, linewidth=1)
+    axes.plot(trained, means, color=LIGHT["four"])
     axes.set_xlim(left=0)
     axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.set_xlabel("minutes of training")
+    axes.set_xlabel(run.unit)
 
 
 def _colour(opponent: str) -> str:

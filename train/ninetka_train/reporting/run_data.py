@@ -9,8 +9,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ninetka_agents.plugins import plugins_of
 from ninetka_env.api.record_files import read_records
@@ -21,8 +24,9 @@ from ninetka_train.judging.ratings import Interval, wilson_interval
 from ninetka_train.judging.report import percent
 from ninetka_train.learning.config import read_settings
 from ninetka_train.learning.logger import CURVE_FILE, LOG_FILE, LogEntry, read_json_lines, variant_label
+from ninetka_train.learning.teacher import teacher_spec
 
-CONFIG, EVALUATION, GAMES = "config.yaml", "evaluation.json", "games.txt"
+CONFIG, EVALUATION, GAMES, BEST = "config.yaml", "evaluation.json", "games.txt", "best"
 NETWORK, BASELINE = "net", "maxn"
 """Agent names in `ninetka_train.run`: the network, and the agent that plays one of its phases in some games."""
 PHASE_AGENTS = {
@@ -47,8 +51,8 @@ class WinShare:
     games: int
     seats: tuple[tuple[float, int], ...] = ()
     """(wins, games) in each seat."""
-    minutes: float = 0.0
-    """Minutes of training before the games."""
+    trained: float = 0.0
+    """The amount of training before the games; see `RunData.unit`."""
 
     @property
     def share(self) -> float:
@@ -91,10 +95,37 @@ class RunData:
         """Minutes of training so far."""
         return float(self.log[-1]["seconds"]) / 60 if self.log else 0.0
 
+    @property
+    def unit(self) -> str:
+        """The unit in which the plots measure training. It is not time, so that plots do not depend on the machine."""
+        if self._length is None:
+            return "% of the run"
+        return "moves of training" if self.config["algorithm"] == "ppo" else "games of training"
+
+    @cached_property
+    def _length(self) -> int | None:
+        """The number of moves or games of the whole run; None if the configuration does not say it."""
+        if self.config["algorithm"] == "ppo":
+            return self.config.get("ppo", {}).get("moves")
+        settings, game = self.config.get("alphazero", {}), self.config.get("game", DEFAULT_GAME)
+        variants = len(self.config["players"]) * (1 if isinstance(game, str) else len(game))
+        return settings["rounds"] * settings["games"] * variants if settings else None
+
+    def trained(self, line: LogEntry) -> float:
+        """Return the amount of training at a line of the log or of the curve, in `unit`."""
+        return float(line["progress"]) * (100 if self._length is None else self._length)
+
     @cached_property
     def benchmark(self) -> list[WinShare]:
         """The measurements of the final benchmark."""
-        return [_win_share(evaluation, self.minutes) for evaluation in self.evaluations]
+        trained = self.trained(self.log[-1]) if self.log else 0.0
+        return [_win_share(evaluation, trained) for evaluation in self.evaluations]
+
+    @cached_property
+    def best(self) -> list[LogEntry]:
+        """The measurement of the curve with the most wins: its lines, one for each opponent; empty if there is none."""
+        found = measurements(self.curve)
+        return max(reversed(found), key=mean_share, default=[])  # the latest of equal ones
 
     @cached_property
     def shares(self) -> list[WinShare]:
@@ -107,11 +138,20 @@ class RunData:
                 line["players"],
                 line["wins"],
                 line["games"],
-                minutes=line["seconds"] / 60,
+                trained=self.trained(line),
             )
             for line in self.curve
+            if not (self.benchmark and line["progress"] == 1)  # the benchmark is more exact
         ]
         return before + [share for share in self.benchmark if share.agent == NETWORK]
+
+    @property
+    def teacher(self) -> str:
+        """The spec of the agent that played the first rounds; empty if there is none."""
+        settings = self.config.get("alphazero", {})
+        if self.config["algorithm"] == "ppo" or not settings.get("playout_rounds"):
+            return ""
+        return teacher_spec(_game_name(self.config), settings["teacher"], settings["playouts"], settings["exploration"])
 
     @property
     def variants(self) -> list[str]:
@@ -119,13 +159,23 @@ class RunData:
         return list(dict.fromkeys(share.variant for share in self.shares))
 
 
-def _win_share(evaluation: dict[str, Any], minutes: float) -> WinShare:
+def measurements(curve: Sequence[LogEntry]) -> list[list[LogEntry]]:
+    """Divide the lines of a learning curve into measurements of one network each."""
+    return [list(lines) for _, lines in groupby(curve, key=lambda line: line["progress"])]
+
+
+def mean_share(lines: Sequence[LogEntry]) -> float:
+    """Return the mean share of wins in a measurement, over opponents and variants."""
+    return float(np.mean([line["wins"] / line["games"] for line in lines]))
+
+
+def _win_share(evaluation: dict[str, Any], trained: float) -> WinShare:
     agent, opponent = evaluation["agents"]
     players = evaluation["settings"]["num_players"]
     seats = tuple((seat["wins"] + seat.get("draws", 0) / players, seat["games"]) for seat in agent["seats"])
     wins, variant = agent["share"] * agent["games"], evaluation["settings"].get("game", DEFAULT_GAME)
     return WinShare(
-        agent["name"], opponent["name"], variant_label(variant, players), players, wins, agent["games"], seats, minutes
+        agent["name"], opponent["name"], variant_label(variant, players), players, wins, agent["games"], seats, trained
     )
 
 
@@ -165,10 +215,9 @@ def whose_games(config: Mapping[str, Any]) -> str:
     """Return how a run learns, and who plays the games of its rounds, from its configuration as plain values."""
     if config["algorithm"] == "ppo":
         return "PPO from the network's own games"
-    settings, game = config["alphazero"], config.get("game", DEFAULT_GAME)
+    settings = config["alphazero"]
     rounds, before = settings["rounds"], min(settings["rounds"], settings["playout_rounds"])
-    spec = game if isinstance(game, str) else game[0]
-    teacher = settings["teacher"] or plugins_of(definition_of_spec(spec)[0].name).teacher
+    teacher = settings["teacher"] or plugins_of(_game_name(config)).teacher
     search = teacher if teacher.startswith("net") else f"{teacher} with {settings['playouts']} playouts"
     if before == rounds:
         return f"imitating {search} ({_rounds(rounds)} of its games)"
@@ -176,6 +225,12 @@ def whose_games(config: Mapping[str, Any]) -> str:
         return f"AlphaZero ({_rounds(rounds)} of the network's own games)"
     own = _rounds(rounds - before)
     return f"AlphaZero ({_rounds(before)} of games of {search}, then {own} of the network's own games)"
+
+
+def _game_name(config: Mapping[str, Any]) -> str:
+    """Return the name of the game of a configuration."""
+    game = config.get("game", DEFAULT_GAME)
+    return definition_of_spec(game if isinstance(game, str) else game[0])[0].name
 
 
 def _rounds(count: int) -> str:
@@ -189,6 +244,8 @@ def summary(run: RunData) -> str:
     text = f"{what}; {whose_games(run.config)}; trained for {duration(60 * run.minutes)}"
     if run.log and run.log[-1]["progress"] < 1:
         text += f" ({run.log[-1]['progress']:.0%} of the run)"
+    if run.best:
+        text += f"; best of the curve at {run.best[0]['progress']:.0%} of the run ({mean_share(run.best):.0%} of games)"
     if evaluation_seconds := sum(line["evaluation_seconds"] for line in run.curve):
         text += f"; the games of the curve took {duration(evaluation_seconds)} in addition"
     return text
@@ -202,16 +259,20 @@ def duration(seconds: float) -> str:
 
 
 def report_tables(run: RunData) -> list[ReportTable]:
-    """Return the tables of the benchmark for each variant: the network's wins by opponent and seat.
+    """Return the tables of the benchmark for each variant.
 
-    If there are games in which the network played only one phase, a second table has the wins by phase.
+    The first table has the network's wins by opponent and seat, the second compares them with the wins of its teacher
+    and of the game's default opponent. If there are games in which the network played only one phase, a third table has
+    the wins by phase.
     """
     found = []
     for variant in run.variants:
         shares = [share for share in run.benchmark if share.variant == variant]
         if shares:
             found.append(_opponents_table(variant, shares))
-        if any(share.agent != NETWORK for share in shares):
+        if any(share.agent not in PHASE_AGENTS for share in shares):
+            found.append(_comparison_table(variant, shares, run.teacher))
+        if any(share.agent in PHASE_AGENTS.keys() - {NETWORK} for share in shares):
             found.append(_phases_table(variant, shares))
     return found
 
@@ -226,6 +287,20 @@ def _opponents_table(variant: str, shares: list[WinShare]) -> ReportTable:
     ]
     note = f"The opponent holds all other seats; {percent(1 / players)} % is the expected share. Seat 0 moves first."
     return ReportTable(f"{variant}: wins of the network", ("against", "games", "wins % [95 %]", *seats), rows, note)
+
+
+def _comparison_table(variant: str, shares: list[WinShare], teacher: str) -> ReportTable:
+    """Return a table of the wins of the network and of the agents that it is compared with, by opponent."""
+    opponents = list(dict.fromkeys(share.opponent for share in shares))
+    agents = [NETWORK, *dict.fromkeys(share.agent for share in shares if share.agent not in PHASE_AGENTS)]
+    found = {(share.agent, share.opponent): str(share) for share in shares}
+    rows = [
+        (f"{agent} (teacher)" if agent == teacher else agent, *(found.get((agent, other), "-") for other in opponents))
+        for agent in agents
+    ]
+    note = "Wins % [95 %] against the agent of the column in all other seats."
+    columns = ("agent", *(f"against {other}" for other in opponents))
+    return ReportTable(f"{variant}: the network compared with other agents", columns, rows, note)
 
 
 def _phases_table(variant: str, shares: list[WinShare]) -> ReportTable:
