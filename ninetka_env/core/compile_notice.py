@@ -1,4 +1,4 @@
-"""Tell users that code is being compiled, because they would wait without knowing why.
+"""Print that code is being compiled, because users would wait without knowing why.
 
 Start reading at `listen`. The command `ninetka` sets the environment variable `NINETKA_COMPILE_NOTICE` to 1; programs
 may do so, too.
