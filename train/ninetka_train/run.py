@@ -56,6 +56,9 @@ if TYPE_CHECKING:  # needs Ray
 CURVE_POINTS = 10
 """Measurements of the learning curve, at equal intervals; the final benchmark is not included."""
 
+MAX_REFERENCE_GAMES = 200
+"""Maximum number of games of each match of the final benchmark in which the network does not play."""
+
 CHANGEABLE_SETTINGS = ("threads", "checkpoint_every", "checkpoint_minutes", "curve_games")
 """Settings that may change when a run is resumed."""
 LENGTH_SETTINGS = {"alphazero": "alphazero.rounds", "ppo": "ppo.moves"}
@@ -306,13 +309,16 @@ def _play_matches(
     pairs: list[tuple[Agent, Agent]] = [(net, opponent) for opponent in opponents]
     if final:
         pairs += benchmark_pairs_of(game, net)
-        pairs += [(one, other) for one in _references(config) for other in opponents if one.name != other.name]
+    matches = [(pair, games) for pair in pairs]
+    if final:
+        compared = [(one, other) for one in _references(config) for other in opponents if one.name != other.name]
+        matches += [(pair, min(games, MAX_REFERENCE_GAMES)) for pair in compared]
     for variant in sorted(set(config.variants), key=lambda one: one.codes):
-        for pair in pairs:
+        for pair, count in matches:
             batch_options: dict[str, Any] = (
                 {"batch": GATE_BATCH, "play_batches": player.batch_player(pair)} if player else {}
             )
-            yield play_games(pair, None, games, game=variant, seed=(config.seed << 8) + measurement, **batch_options)
+            yield play_games(pair, None, count, game=variant, seed=(config.seed << 8) + measurement, **batch_options)
 
 
 def _references(config: TrainConfig) -> list[Agent]:
