@@ -142,7 +142,17 @@ def spans() -> list[tuple[str, str]]:
     return [(name, span) for name, text in prose.items() for span in re.findall(r"`([^`\n]+)`", text)]
 
 
-@pytest.mark.parametrize("span", sorted({span for _, span in spans() if re.match(r"ninetka( [a-z]|$)", span)}))
+def commands_not_run() -> set[str]:
+    """Return the commands of ninetka in blocks that are not run, each without its line breaks."""
+    blocks = [block for text in TEXTS.values() for block in blocks_of(text) if not is_run(block)]
+    command = re.compile(r'^ninetka [a-z](?:[^"\n\\]|"[^"]*"|\\\n)*', re.M)
+    return {found.replace("\\\n", " ") for block in blocks for found in command.findall(block.text)}
+
+
+IN_THE_TEXT = {span for _, span in spans() if re.match(r"ninetka( [a-z]|$)", span)}
+
+
+@pytest.mark.parametrize("span", sorted(IN_THE_TEXT | commands_not_run()))
 def test_commands_in_the_text_exist(span: str) -> None:
     """Names and options of commands exist; arguments are not checked."""
     _, *words = shlex.split(span)
