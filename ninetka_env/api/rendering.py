@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 from html import escape
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.drawing import Window, load_pygame
+from ninetka_env.core.drawing import THEMES, Window, load_pygame
 from ninetka_env.core.files import StrPath, replace_file
 from ninetka_env.core.game import Game
 from ninetka_env.core.options import check_choice
@@ -74,12 +75,26 @@ def render_ansi(game: Game, color: bool = True) -> str:
     return str(pictures.render_ansi(game, color)) if pictures else str(game)
 
 
-def render_rgb(game: Game) -> npt.NDArray[np.uint8]:
-    """Return a picture, (H, W, 3) uint8; raise `ValueError` if the game has no pictures."""
+def render_rgb(game: Game, theme: str = "light") -> npt.NDArray[np.uint8]:
+    """Return a picture, (H, W, 3) uint8.
+
+    Args:
+        game: the position.
+        theme: the colours around the board, `"light"` or `"dark"`.
+
+    Raises:
+        ValueError: if there is no such theme, or the game has no pictures or no dark ones.
+        ImportError: if pygame is missing; the message names the extra to install.
+    """
+    check_choice("theme", theme, THEMES)
     pictures = _drawing_module(game)
     if pictures is None:
         raise ValueError(f"{game.definition().title} has no pictures: use render_mode='ansi'")
-    return np.asarray(pictures.render_rgb(game), np.uint8)
+    if theme == "light":
+        return np.asarray(pictures.render_rgb(game), np.uint8)
+    if "theme" not in inspect.signature(pictures.render_rgb).parameters:  # a game of another package may have none
+        raise ValueError(f"{game.definition().title} has no dark pictures: use theme='light'")
+    return np.asarray(pictures.render_rgb(game, theme=theme), np.uint8)
 
 
 def render_svg(game: Game) -> str:
@@ -96,9 +111,9 @@ def svg_style(game: Game) -> str:
     return str(getattr(_drawing_module(game), "SVG_STYLE", ""))
 
 
-def save_png(game: Game, path: StrPath) -> None:
-    """Write the picture of `render_rgb` to a PNG file; raise `OSError` with the path if writing fails."""
-    pixels, encoded = render_rgb(game), io.BytesIO()
+def save_png(game: Game, path: StrPath, theme: str = "light") -> None:
+    """Write the picture of `render_rgb` to a PNG file; raises as `render_rgb`, and `OSError` with the path."""
+    pixels, encoded = render_rgb(game, theme), io.BytesIO()
     pygame = load_pygame()
     pygame.image.save(pygame.surfarray.make_surface(pixels.swapaxes(0, 1)), encoded, "board.png")
     replace_file(path, [encoded.getvalue()])

@@ -1,4 +1,4 @@
-"""Drawing with pygame, an optional dependency: a canvas, shaded stones, and a window on the screen.
+"""Drawing with pygame, an optional dependency: a canvas, shaded stones, themes, and a window on the screen.
 
 Start reading at `Canvas`. `render.py` and `picture.py` of each game use this module; `ninetka_env.api.rendering` shows
 the pictures.
@@ -10,12 +10,13 @@ import functools
 import os
 import time
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.imports import install_command
+from ninetka_env.core.options import check_choice
 
 
 def load_pygame() -> ModuleType:
@@ -45,6 +46,43 @@ def load_font(size: float) -> Any:
 Colour: TypeAlias = tuple[int, int, int]
 """RGB."""
 Floats: TypeAlias = npt.NDArray[np.float64]
+
+
+class Theme(NamedTuple):
+    """The colours around a board: the page, the cards of the seats, and the text. Boards look the same on all pages."""
+
+    page: Colour
+    card: Colour
+    """The card of a seat in the panel next to the board."""
+    active: Colour
+    """The card of the seat to move or of the winner, in games that do not tint it."""
+    tint: float
+    """The share of the seat's colour in the card of the seat to move or of the winner, in games that tint it."""
+    text: Colour
+    faint: Colour
+    """Text of less importance."""
+    done: Colour
+    """The filled part of a progress bar."""
+
+
+LIGHT = Theme((244, 239, 230), (253, 250, 244), (239, 220, 189), 0.3, (58, 48, 42), (150, 137, 124), (118, 82, 56))
+DARK = Theme((30, 28, 26), (47, 44, 41), (74, 64, 52), 0.2, (238, 232, 222), (170, 161, 150), (190, 142, 100))
+THEMES = ("light", "dark")
+"""Names of the themes, for the parameter `theme` of functions that draw."""
+
+
+def find_theme(name: str, light: Theme = LIGHT) -> Theme:
+    """Return the theme with a name of `THEMES`.
+
+    Args:
+        name: `"light"` or `"dark"`.
+        light: the light theme, for a game that has its own.
+
+    Raises:
+        ValueError: if there is no such theme.
+    """
+    return (light, DARK)[check_choice("theme", name, THEMES)]
+
 
 _OVERSAMPLE = 2
 

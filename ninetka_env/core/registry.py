@@ -87,7 +87,9 @@ class Definition:
     score_dtype: type = np.int8
     """dtype of scores in arrays of many games."""
     renderer: str = ""
-    """Name of the module with `render_ansi(game, color)` and `render_rgb(game)`; if empty, `str(game)` is shown."""
+    """Name of the module with `render_ansi(game, color)` and `render_rgb(game)`; if empty, `str(game)` is shown.
+
+    If `render_rgb` has a parameter `theme`, the game also has dark pictures."""
     sgf: tuple[int, str] | None = None
     """The game's number in the Smart Game Format (property `GM`), and the name of the module that reads and writes its
     SGF nodes; see `ninetka_env.core.sgf`."""

@@ -15,7 +15,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.drawing import Canvas, Colour, mix, pixels_of, shaded_lens, sprite_coordinates, stone_sprite
+from ninetka_env.core.drawing import (
+    DARK,
+    LIGHT,
+    Canvas,
+    Colour,
+    Theme,
+    find_theme,
+    mix,
+    pixels_of,
+    shaded_lens,
+    sprite_coordinates,
+    stone_sprite,
+)
 from ninetka_env.core.game import winner_text
 from ninetka_env.core.record import GameRecord
 from ninetka_env.games.go.diagram import make_diagram
@@ -26,14 +38,18 @@ from ninetka_env.games.go.text import SEAT_NAMES
 STONE_COLOURS: tuple[Colour, ...] = ((52, 50, 54), (238, 235, 228))
 """RGB of the stones, by seat."""
 
-_PAGE, _CARD, _TEXT, _FAINT = (244, 239, 230), (253, 250, 244), (58, 48, 42), (150, 137, 124)
 _WOOD, _LINE, _NAMES, _LAST, _KO = (222, 184, 122), (96, 68, 40), (120, 88, 54), (214, 72, 52), (62, 106, 176)
 _MARGIN = 1.25
 """The distance from the edge of the picture to the first line of the grid."""
 
 
 def render_rgb(
-    game: Game, size: int = 720, *, territory: bool = False, ownership: npt.ArrayLike | None = None
+    game: Game,
+    size: int = 720,
+    *,
+    territory: bool = False,
+    ownership: npt.ArrayLike | None = None,
+    theme: str = "light",
 ) -> npt.NDArray[np.uint8]:
     """Return a picture of the position, (size, 7 * size // 5, 3) uint8, with a panel next to the board.
 
@@ -42,12 +58,13 @@ def render_rgb(
         size: the height in pixels, 100..4000.
         territory: whether to mark the empty points that are territory, with no stones counted as dead.
         ownership: (S, S) predicted ownership to draw, rank 1 first, from 1 (certainly Black) to -1 (certainly White).
+        theme: the colours around the board, `"light"` or `"dark"`.
 
     Raises:
-        ValueError: if `size` or `ownership` is not valid.
+        ValueError: if `size`, `ownership` or `theme` is not valid.
         ImportError: if pygame is not installed; the message names the extra to install.
     """
-    board = _Board(size, game.size)
+    board = _Board(size, game.size, find_theme(theme))
     board.stones(game.board)
     if territory:
         owners = np.where(game.board == 0, game.owners(), -1)
@@ -74,13 +91,13 @@ def render_diagram(
         ValueError: if the turns or the size are not valid.
     """
     diagram = make_diagram(record, first, last)
-    board = _Board(size, len(diagram.cells))
+    board = _Board(size, len(diagram.cells), LIGHT)
     board.stones(diagram.cells)
     board.numbers(diagram.cells, diagram.numbers)
     lines = textwrap.wrap(", ".join(diagram.captions), 26)
-    board.text(f"{diagram.first} to {diagram.last}", board.left, 0.9, 0.7, _TEXT)
+    board.text(f"{diagram.first} to {diagram.last}", board.left, 0.9, 0.7, board.theme.text)
     for row, line in enumerate(lines[:24]):
-        board.text(line, board.left, 1.9 + 0.5 * row, 0.4, _TEXT)
+        board.text(line, board.left, 1.9 + 0.5 * row, 0.4, board.theme.text)
     return pixels_of(board.finished())
 
 
@@ -94,11 +111,11 @@ def _checked(ownership: npt.ArrayLike, size: int) -> npt.NDArray[np.float64]:
 class _Board(Canvas):
     """A canvas with a board. Coordinates do not depend on the board size: the height of the picture is 11 units."""
 
-    def __init__(self, height: int, size: int, background: bool = True) -> None:
+    def __init__(self, height: int, size: int, theme: Theme, background: bool = True) -> None:
         if not 100 <= height <= 4000:
             raise ValueError(f"size={height}: expected a height of 100..4000 pixels")
-        super().__init__((7 * height // 5, height), 11.0, _background(height, size) if background else None)
-        self.size, self.step = size, (11 - 2 * _MARGIN) / (size - 1)
+        super().__init__((7 * height // 5, height), 11.0, _background(height, size, theme) if background else None)
+        self.theme, self.size, self.step = theme, size, (11 - 2 * _MARGIN) / (size - 1)
         self.left = 11.25
         """The left edge of the panel."""
 
@@ -146,11 +163,11 @@ def _stone_sprite(seat: int, diameter: int) -> Any:
 
 
 @functools.lru_cache(maxsize=4)
-def _background(height: int, size: int) -> Any:
+def _background(height: int, size: int, theme: Theme) -> Any:
     """Return a surface with the fixed part of the picture: page, wood, lines, star points, names of files and ranks."""
-    board = _Board(height, size, background=False)
-    board.surface.fill(_PAGE)
-    board.box(0.22, 0.28, 10.6, 10.6, mix(_PAGE, (0, 0, 0), 0.2), 0.2)
+    board = _Board(height, size, theme, background=False)
+    board.surface.fill(theme.page)
+    board.box(0.22, 0.28, 10.6, 10.6, mix(theme.page, (0, 0, 0), 0.2), 0.2)
     board.box(0.2, 0.2, 10.6, 10.6, _WOOD, 0.2)
     board.add_wood_grain(_WOOD)
     low, high = _MARGIN, 11 - _MARGIN
@@ -169,24 +186,26 @@ def _background(height: int, size: int) -> Any:
 
 def _draw_panel(board: _Board, game: Game) -> None:
     """Draw the panel next to the board: the state of the game, the seats with captures and scores, the last turn."""
-    left, width = board.left, 3.85
-    board.text("Go", left, 0.95, 1.3, _TEXT)
-    board.text(headline(game), left, 1.75, 0.42, _TEXT if game.is_over else _FAINT)
+    theme, left, width = board.theme, board.left, 3.85
+    board.text("Go", left, 0.95, 1.3, theme.text)
+    board.text(headline(game), left, 1.75, 0.42, theme.text if game.is_over else theme.faint)
     active = game.winner() if game.is_over else game.to_move
     captured, scores = game.captured().tolist(), game.scores().tolist()
     for seat, name in enumerate(SEAT_NAMES):
-        top, tint = 2.5 + 1.6 * seat, mix(_CARD, _WOOD, 0.45)
-        board.box(left + 0.03, top + 0.05, width, 1.4, mix(_PAGE, (0, 0, 0), 0.1), 0.18)
-        board.box(left, top, width, 1.4, tint if seat == active else _CARD, 0.18)
+        top = 2.5 + 1.6 * seat
+        board.box(left + 0.03, top + 0.05, width, 1.4, mix(theme.page, (0, 0, 0), 0.1), 0.18)
+        board.box(left, top, width, 1.4, theme.active if seat == active else theme.card, 0.18)
         if seat == active:
             board.box(left, top + 0.2, 0.12, 1.0, _LAST, 0.05)
+        if theme is DARK:  # a black stone would hardly be visible on a dark card
+            board.disc(left + 0.75, top + 0.7, 0.52, _WOOD)
         board.sprite(_stone_sprite(seat, round(0.8 * board.cell)), left + 0.75, top + 0.7)
-        board.text(name, left + 1.35, top + 0.5, 0.5, _TEXT)
-        board.text(f"took {captured[seat]}", left + 1.35, top + 0.98, 0.36, mix(_FAINT, _TEXT, 0.4))
-        board.text(f"{scores[seat]:g}", left + width - 0.25, top + 0.72, 0.8, _TEXT, 1)
-    board.text(f"komi {game.komi:g}, {game.scoring} scoring", left, 6.1, 0.36, _FAINT)
-    board.text(f"{game.ko} ko", left, 6.6, 0.36, _FAINT)
-    board.text(last_turn(game), left, 10.4, 0.42, _FAINT)
+        board.text(name, left + 1.35, top + 0.5, 0.5, theme.text)
+        board.text(f"took {captured[seat]}", left + 1.35, top + 0.98, 0.36, mix(theme.faint, theme.text, 0.4))
+        board.text(f"{scores[seat]:g}", left + width - 0.25, top + 0.72, 0.8, theme.text, 1)
+    board.text(f"komi {game.komi:g}, {game.scoring} scoring", left, 6.1, 0.36, theme.faint)
+    board.text(f"{game.ko} ko", left, 6.6, 0.36, theme.faint)
+    board.text(last_turn(game), left, 10.4, 0.42, theme.faint)
 
 
 # Texts in pictures, shared with `render`

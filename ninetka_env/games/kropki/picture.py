@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ninetka_env.core.drawing import load_pygame
+from ninetka_env.core.drawing import LIGHT, Theme, find_theme, load_pygame
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import column_name
@@ -25,25 +25,30 @@ Colour = tuple[int, int, int]
 Corner = tuple[int, int]
 """Row and column of a node."""
 
-_PAPER, _GRID, _BORDER, _TEXT, _FAINT = (252, 250, 243), (196, 214, 230), (150, 176, 200), (52, 54, 60), (132, 138, 146)
-_CARD, _ACTIVE = (244, 240, 230), (226, 234, 242)
+_PAPER, _GRID, _BORDER, _NAMES = (252, 250, 243), (196, 214, 230), (150, 176, 200), (132, 138, 146)
+_LIGHT = LIGHT._replace(
+    page=_PAPER, card=(244, 240, 230), active=(226, 234, 242), text=(52, 54, 60), faint=(132, 138, 146)
+)
+"""The light theme: the paper of the board is also the page."""
 INKS: tuple[Colour, ...] = ((32, 38, 56), (205, 72, 52))
 """RGB colour of each seat. Black's points are dark and filled, White's points are red and open."""
 _DRAWABLE_COLOUR = (245, 200, 80)
 _OVERSAMPLE = 2
 _MARGIN = 1.1
 """Margin beyond the outer nodes, in squares of the paper."""
+_PAPER_MARGIN = 0.98
+"""The part of the margin that is paper."""
 _PANEL_WIDTH, _PANEL_LINES = 0.42, 12.0
 """Width of the panel as a share of the picture's height, and the number of text lines that fill the panel's height."""
 _MAX_ASPECT = 1.7
 """Maximum width of the board as a multiple of the picture's height."""
 
 
-def draw(game: Game, size: int = 720) -> Any:
+def draw(game: Game, size: int = 720, theme: str = "light") -> Any:
     """Return the picture as a `pygame.Surface`; see `render_rgb`. Needs no display."""
     if not 100 <= size <= 4000:
         raise ValueError(f"size={size}: expected a height of 100..4000 pixels")
-    sheet = _Sheet(game, size)
+    sheet = _Sheet(game, size, find_theme(theme, _LIGHT))
     _draw_paper(sheet)
     for seat in range(2):
         _draw_regions(sheet, seat)
@@ -55,8 +60,8 @@ def draw(game: Game, size: int = 720) -> Any:
 class _Sheet:
     """A surface of `_OVERSAMPLE` times the requested size, with methods that draw in coordinates of nodes."""
 
-    def __init__(self, game: Game, size: int) -> None:
-        self.pygame, self.game = load_pygame(), game
+    def __init__(self, game: Game, size: int, theme: Theme) -> None:
+        self.pygame, self.game, self.theme = load_pygame(), game, theme
         self.board, self.region = game.board, game.region
         columns, rows = game.width - 1 + 2 * _MARGIN, game.height - 1 + 2 * _MARGIN
         height = _OVERSAMPLE * size
@@ -69,7 +74,7 @@ class _Sheet:
         width = -(-round(self.panel_left + _PANEL_WIDTH * height) // _OVERSAMPLE)
         self._finished_size = (width, size)
         self.surface = self.pygame.Surface((_OVERSAMPLE * width, height))
-        self.surface.fill(_PAPER)
+        self.surface.fill(theme.page)
 
     def downscaled(self) -> Any:
         return self.pygame.transform.smoothscale(self.surface, self._finished_size)
@@ -109,22 +114,26 @@ def _font(height: int) -> Any:
 
 
 def _draw_paper(sheet: _Sheet) -> None:
-    """Draw the grid, a little beyond the outer nodes, and the names of columns and rows."""
+    """Draw the paper, the grid, a little beyond the outer nodes, and the names of columns and rows."""
     game = sheet.game
     last_row, last_column = game.height - 1, game.width - 1
+    left, top = sheet.node_position(-_PAPER_MARGIN, -_PAPER_MARGIN)
+    right, bottom = sheet.node_position(last_row + _PAPER_MARGIN, last_column + _PAPER_MARGIN)
+    paper = (round(left), round(top), round(right - left), round(bottom - top))
+    sheet.pygame.draw.rect(sheet.surface, _PAPER, paper, border_radius=round(0.3 * sheet.line_height))
     size, thin = min(0.46 * sheet.square_size, 0.55 * sheet.line_height), max(1, round(0.03 * sheet.square_size))
     for row in range(game.height):
         colour = _BORDER if row in (0, last_row) else _GRID
         sheet.pygame.draw.line(
             sheet.surface, colour, sheet.node_position(row, -0.3), sheet.node_position(row, last_column + 0.3), thin
         )
-        sheet.text(str(game.height - row), *sheet.node_position(row, -0.68), size, _FAINT, 0.5)
+        sheet.text(str(game.height - row), *sheet.node_position(row, -0.68), size, _NAMES, 0.5)
     for column in range(game.width):
         colour = _BORDER if column in (0, last_column) else _GRID
         sheet.pygame.draw.line(
             sheet.surface, colour, sheet.node_position(-0.3, column), sheet.node_position(last_row + 0.3, column), thin
         )
-        sheet.text(column_name(column), *sheet.node_position(last_row + 0.68, column), size, _FAINT, 0.5)
+        sheet.text(column_name(column), *sheet.node_position(last_row + 0.68, column), size, _NAMES, 0.5)
 
 
 # Regions
@@ -187,25 +196,29 @@ def _draw_points(sheet: _Sheet) -> None:
 
 def _draw_panel(sheet: _Sheet) -> None:
     """Draw the name of the game, its status, and the seats with their scores."""
-    game, line_height = sheet.game, sheet.line_height
+    game, theme, line_height = sheet.game, sheet.theme, sheet.line_height
     left, right = sheet.panel_left + 0.2 * line_height, sheet.surface.get_width() - 0.4 * line_height
-    sheet.text("Kropki", left, 1.0 * line_height, 1.3 * line_height, _TEXT)
-    sheet.text(f"{game.width} x {game.height}, {game.territory}", left, 1.9 * line_height, 0.5 * line_height, _FAINT)
-    sheet.text(headline(game), left, 2.6 * line_height, 0.55 * line_height, _TEXT)
+    sheet.text("Kropki", left, 1.0 * line_height, 1.3 * line_height, theme.text)
+    rules = f"{game.width} x {game.height}, {game.territory}"
+    sheet.text(rules, left, 1.9 * line_height, 0.5 * line_height, theme.faint)
+    sheet.text(headline(game), left, 2.6 * line_height, 0.55 * line_height, theme.text)
     active = game.winner() if game.is_over else game.to_move
     for seat, score in enumerate(game.scores().tolist()):
         top = (3.3 + 1.7 * seat) * line_height
         card = (left, top, right - left, 1.45 * line_height)
-        colour = _ACTIVE if seat == active else _CARD
+        colour = theme.active if seat == active else theme.card
+        behind = colour if theme is _LIGHT else _PAPER  # the inks are made for paper
         sheet.pygame.draw.rect(sheet.surface, colour, card, border_radius=round(0.2 * line_height))
         middle, radius = (left + 0.7 * line_height, top + 0.72 * line_height), 0.34 * line_height
+        sheet.pygame.draw.circle(sheet.surface, behind, middle, 1.4 * radius)
         sheet.pygame.draw.circle(sheet.surface, INKS[seat], middle, radius)
         if seat:
-            sheet.pygame.draw.circle(sheet.surface, colour, middle, 0.62 * radius)
-        sheet.text(SEATS[seat], left + 1.4 * line_height, middle[1], 0.62 * line_height, _TEXT)
-        sheet.text(str(score), right - 0.35 * line_height, middle[1], 1.1 * line_height, _TEXT, 1)
+            sheet.pygame.draw.circle(sheet.surface, behind, middle, 0.62 * radius)
+        sheet.text(SEATS[seat], left + 1.4 * line_height, middle[1], 0.62 * line_height, theme.text)
+        sheet.text(str(score), right - 0.35 * line_height, middle[1], 1.1 * line_height, theme.text, 1)
     if game.last_action is not None:
-        sheet.text(f"last: {game.action_name(game.last_action)}", left, 7.2 * line_height, 0.5 * line_height, _FAINT)
+        last = f"last: {game.action_name(game.last_action)}"
+        sheet.text(last, left, 7.2 * line_height, 0.5 * line_height, theme.faint)
 
 
 def headline(game: Game) -> str:

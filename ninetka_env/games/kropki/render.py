@@ -86,15 +86,16 @@ def _drawable(game: Game) -> list[str]:
     return ["", *(game.action_name(int(action)) for action in game.legal_actions())]
 
 
-def render_rgb(game: Game, size: int = 720) -> npt.NDArray[np.uint8]:
+def render_rgb(game: Game, size: int = 720, theme: str = "light") -> npt.NDArray[np.uint8]:
     """Return a picture, (size, W, 3) uint8; W follows from the shape of the board. Needs no display.
 
     Args:
         game: the position.
         size: height in pixels, 100 to 4000.
+        theme: the colours around the board, `"light"` or `"dark"`.
 
     Raises:
-        ValueError: if the size is out of range.
+        ValueError: if the size is out of range or there is no such theme.
         ImportError: if pygame is missing; the message names the extra to install.
     """
-    return np.ascontiguousarray(load_pygame().surfarray.array3d(draw(game, size)).swapaxes(0, 1))
+    return np.ascontiguousarray(load_pygame().surfarray.array3d(draw(game, size, theme)).swapaxes(0, 1))

@@ -17,6 +17,8 @@ from ninetka_env.core.drawing import (
     Canvas,
     Colour,
     Floats,
+    Theme,
+    find_theme,
     load_pygame,
     mix,
     shaded_lens,
@@ -32,18 +34,17 @@ from ninetka_env.games.ninetka.text import SEATS
 STONE_COLOURS: tuple[Colour, ...] = ((246, 198, 55), (62, 126, 206), (236, 118, 42), (64, 168, 96), (150, 40, 52))
 """RGB of the stones: seats 0..3, then neutral."""
 
-_PAGE, _CARD, _TEXT, _FAINT = (244, 239, 230), (253, 250, 244), (58, 48, 42), (150, 137, 124)
 _WOOD, _WELL, _FELT, _LINE = (118, 82, 56), (90, 60, 41), (230, 216, 190), (200, 181, 149)
-_NAMES, _BAR = (214, 191, 160), (196, 74, 58)
+_NAMES, _PATH, _BAR = (214, 191, 160), (58, 48, 42), (196, 74, 58)
 HEIGHT_IN_SQUARES, _BOARD_OFFSET = 12.6, 0.8
 """The height of the picture, and the distance of the squares from its top and left edge, in squares."""
 
 
-def draw(game: Game, size: int = 720) -> Any:
+def draw(game: Game, size: int = 720, theme: str = "light") -> Any:
     """Return the picture as a `pygame.Surface`; see `render_rgb`. Needs no display."""
     if not 100 <= size <= 4000:
         raise ValueError(f"size={size}: expected a height of 100..4000 pixels")
-    canvas = _Canvas(size)
+    canvas = _Canvas(size, find_theme(theme))
     _draw_sections(canvas, game)
     _draw_slide(canvas, game)
     _draw_stones(canvas, game)
@@ -60,8 +61,9 @@ def centre(square: int) -> tuple[float, float]:
 class _Canvas(Canvas):
     """A canvas in units of board squares that starts with the background."""
 
-    def __init__(self, size: int, background: bool = True) -> None:
-        super().__init__((7 * size // 5, size), HEIGHT_IN_SQUARES, _background(size) if background else None)
+    def __init__(self, size: int, theme: Theme, background: bool = True) -> None:
+        super().__init__((7 * size // 5, size), HEIGHT_IN_SQUARES, _background(size, theme) if background else None)
+        self.theme = theme
 
     def stone(self, x: float, y: float, code: int, diameter: float = 0.82, dimmed: bool = False) -> None:
         """Draw a stone with its shadow."""
@@ -110,12 +112,12 @@ def _mark_distance(code: int, x: Floats, y: Floats) -> Floats:
 
 
 @functools.lru_cache(maxsize=2)
-def _background(size: int) -> Any:
+def _background(size: int, theme: Theme) -> Any:
     """Return a surface with the unchanging background: page, wooden frame with wells, names of rows and columns."""
-    canvas = _Canvas(size, background=False)
-    canvas.surface.fill(_PAGE)
+    canvas = _Canvas(size, theme, background=False)
+    canvas.surface.fill(theme.page)
     length = HEIGHT_IN_SQUARES - 0.4
-    canvas.box(0.24, 0.27, length, length, mix(_PAGE, (0, 0, 0), 0.2), 0.35)
+    canvas.box(0.24, 0.27, length, length, mix(theme.page, (0, 0, 0), 0.2), 0.35)
     canvas.box(0.2, 0.2, length, length, _WOOD, 0.35)
     canvas.add_wood_grain(_WOOD)
     for square in np.flatnonzero(EDGE).tolist():
@@ -161,7 +163,7 @@ def _draw_slide(canvas: _Canvas, game: Game) -> None:
     steps = round(max(abs(x1 - x0), abs(y1 - y0)) * 4)
     for step in range(2, steps):
         share = step / steps
-        canvas.disc(x0 + (x1 - x0) * share, y0 + (y1 - y0) * share, 0.04 + 0.06 * share, mix(_TEXT, _FELT, 0.2))
+        canvas.disc(x0 + (x1 - x0) * share, y0 + (y1 - y0) * share, 0.04 + 0.06 * share, mix(_PATH, _FELT, 0.2))
 
 
 def _draw_stones(canvas: _Canvas, game: Game) -> None:
@@ -197,23 +199,23 @@ def _draw_slide_marker(canvas: _Canvas, square: int, blocked: bool) -> None:
 
 def _draw_panel(canvas: _Canvas, game: Game) -> None:
     """Draw the panel next to the board: phase, seats with their scores, the last move."""
-    left, width = HEIGHT_IN_SQUARES + 0.2, HEIGHT_IN_SQUARES * 0.4 - 0.5
-    canvas.text("9tka", left, 0.95, 1.5, _TEXT)
-    canvas.text(headline(game), left, 1.85, 0.52, _TEXT if game.is_over else _FAINT)
+    theme, left, width = canvas.theme, HEIGHT_IN_SQUARES + 0.2, HEIGHT_IN_SQUARES * 0.4 - 0.5
+    canvas.text("9tka", left, 0.95, 1.5, theme.text)
+    canvas.text(headline(game), left, 1.85, 0.52, theme.text if game.is_over else theme.faint)
     _draw_progress(canvas, game, left, width)
     active = active_seat(game)
     for seat, score in enumerate(game.scores().tolist()):
         top = 2.95 + 1.8 * seat
         colour = STONE_COLOURS[seat]
-        canvas.box(left + 0.03, top + 0.06, width, 1.6, mix(_PAGE, (0, 0, 0), 0.1), 0.2)
-        canvas.box(left, top, width, 1.6, mix(_CARD, colour, 0.3) if seat == active else _CARD, 0.2)
+        canvas.box(left + 0.03, top + 0.06, width, 1.6, mix(theme.page, (0, 0, 0), 0.1), 0.2)
+        canvas.box(left, top, width, 1.6, mix(theme.card, colour, theme.tint) if seat == active else theme.card, 0.2)
         if seat == active:
             canvas.box(left, top + 0.25, 0.13, 1.1, colour, 0.06)
         canvas.stone(left + 0.85, top + 0.8, seat + 1, 0.95)
-        canvas.text(SEATS[seat], left + 1.55, top + 0.58, 0.62, _TEXT)
-        canvas.text(seat_note(game, seat), left + 1.55, top + 1.1, 0.4, mix(_FAINT, _TEXT, 0.4))
-        canvas.text(str(score), left + width - 0.3, top + 0.82, 1.15, _TEXT, 1)
-    canvas.text(describe_last_action(game).split(";")[0], left, 11.9, 0.46, _FAINT)
+        canvas.text(SEATS[seat], left + 1.55, top + 0.58, 0.62, theme.text)
+        canvas.text(seat_note(game, seat), left + 1.55, top + 1.1, 0.4, mix(theme.faint, theme.text, 0.4))
+        canvas.text(str(score), left + width - 0.3, top + 0.82, 1.15, theme.text, 1)
+    canvas.text(describe_last_action(game).split(";")[0], left, 11.9, 0.46, theme.faint)
 
 
 def _draw_progress(canvas: _Canvas, game: Game, left: float, width: float) -> None:
@@ -221,9 +223,9 @@ def _draw_progress(canvas: _Canvas, game: Game, left: float, width: float) -> No
     for first, plies in ((0, 9), (9, 36), (45, 36)):
         x, length = left + first / 81 * width, plies / 81 * width - 0.08
         done = 1.0 if game.is_over else min(1.0, max(0.0, (game.ply - first) / plies))
-        canvas.box(x, 2.3, length, 0.14, mix(_PAGE, _FAINT, 0.35), 0.07)
+        canvas.box(x, 2.3, length, 0.14, mix(canvas.theme.page, canvas.theme.faint, 0.35), 0.07)
         if done:
-            canvas.box(x, 2.3, max(0.14, length * done), 0.14, _WOOD, 0.07)
+            canvas.box(x, 2.3, max(0.14, length * done), 0.14, canvas.theme.done, 0.07)
 
 
 # Texts for pictures, shared with `render`

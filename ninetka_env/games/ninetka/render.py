@@ -100,18 +100,19 @@ def _ansi_side(game: Game, color: bool) -> list[str]:
 # Pixels
 
 
-def render_rgb(game: Game, size: int = 720) -> npt.NDArray[np.uint8]:
+def render_rgb(game: Game, size: int = 720, theme: str = "light") -> npt.NDArray[np.uint8]:
     """Return a picture of the position, (size, 7 * size // 5, 3) uint8.
 
     Args:
         game: the position.
         size: the height in pixels, 100..4000.
+        theme: the colours around the board, `"light"` or `"dark"`.
 
     Raises:
-        ValueError: if `size` is out of range.
+        ValueError: if `size` is out of range or there is no such theme.
         ImportError: if pygame is missing; the message names the extra to install.
     """
-    return pixels_of(draw(game, size))
+    return pixels_of(draw(game, size, theme))
 
 
 # SVG for web pages
