@@ -27,26 +27,50 @@ def replay(
         Path | None,
         typer.Option("--png", metavar="FILE", help="Write a picture of the position (the last one without --ply)."),
     ] = None,
+    gif: Annotated[
+        Path | None, typer.Option("--gif", metavar="FILE", help="Write an animation of the whole game.")
+    ] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="Draw on a dark page, with --png or --gif.")] = False,
 ) -> None:
-    """Show a saved game: print its positions, or write a picture."""
+    """Show a saved game: print its positions, or write a picture or an animation."""
     from ninetka_env.api.record_files import find_record, position_at, replay_text
-    from ninetka_env.api.rendering import save_png
     from ninetka_env.core.registry import load_variant
     from ninetka_train.reporting.boards import print_boards
 
     try:
         wanted = game and load_variant(game).definition  # imports the module of a game of your own
-        _check_ending("--png", png, (".png",))
+        _check_pictures(ply, png, gif, dark)
         record = find_record(file, number)
         if wanted and record.variant.definition is not wanted:
             raise ValueError(f"{file}: game {number} is of {record.variant.definition.title}, not of {wanted.title}")
-        if png is None:
-            print_boards(lambda color: replay_text(record, ply, color=color))
+        if gif:
+            from ninetka_env.api.animation import save_gif
+
+            save_gif(record, gif, theme="dark" if dark else "light")
+        elif png:
+            from ninetka_env.api.rendering import save_png
+
+            save_png(position_at(record, ply), png, "dark" if dark else "light")
         else:
-            save_png(position_at(record, ply), png)
-            typer.echo(f"wrote {png}")
+            print_boards(lambda color: replay_text(record, ply, color=color))
+        if picture := gif or png:
+            typer.echo(f"wrote {picture}")
     except (ValueError, OSError, ImportError) as error:
         fail(error)
+
+
+def _check_pictures(ply: int | None, png: Path | None, gif: Path | None, dark: bool) -> None:
+    """Raise `ValueError` or `OSError` if `replay` cannot write the picture or animation that these options ask for."""
+    from ninetka_env.core.files import check_writable
+
+    _check_ending("--png", png, (".png",))
+    _check_ending("--gif", gif, (".gif",))
+    if gif and (png or ply is not None):
+        raise ValueError("--gif shows the whole game: it cannot be combined with --ply or --png")
+    if dark and not (png or gif):
+        raise ValueError("--dark changes pictures and animations: it needs --png FILE or --gif FILE")
+    for path in filter(None, (png, gif)):
+        check_writable(path)
 
 
 def _check_ending(option: str, path: Path | None, endings: Sequence[str]) -> None:
