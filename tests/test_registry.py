@@ -132,8 +132,8 @@ def test_the_options_of_a_variant_cannot_be_changed():
         ("", r"unknown game '': known are .*ninetka"),
         ("chess", r"unknown game 'chess': known are .*ninetka"),
         ("ninetke", r"unknown game 'ninetke': known are .*ninetka.*\(did you mean 'ninetka'\?\)"),
-        ("Ninetka", r"unknown game 'Ninetka'.*did you mean 'ninetka'"),
-        ("9tka", r"unknown game '9tka': known are .*ninetka"),
+        ("Ninetkaa", r"unknown game 'Ninetkaa'.*did you mean 'ninetka'"),
+        ("8tka", r"unknown game '8tka': known are .*ninetka"),
         ("x" * 1000, r"unknown game 'x{79} \.\.\.: known are"),
         ("ninetka:players=3", r"unknown option 'players', there are num_players, neutral_placement, turn_order, "
                               r"auto_pass \(did you mean 'num_players'\?\)"),

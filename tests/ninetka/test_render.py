@@ -271,7 +271,7 @@ def test_missing_pygame_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
     window, nothing = Window("9tka"), np.zeros((SIZE, SIZE, 3), np.uint8)
     for draw in (render_rgb, lambda game: window.show(nothing), lambda game: save_png(game, "never.png")):
-        with pytest.raises(ImportError, match=r"pip install 'ninetka-env\[render\]'"):
+        with pytest.raises(ImportError, match=r'pip install -e "\.\[render\]"'):
             draw(Game.new(2))
 
 
