@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -84,36 +83,6 @@ def test_programs_are_also_searched_for_in_engine_folders(monkeypatch, tmp_path)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(processes, "ENGINE_FOLDERS", ("/nowhere", str(tmp_path)))
     assert find_engine("engine --mode 'a b'") == [str(program), "--mode", "a b"]
-
-
-COUNTING = ["--chinese-rules", "--capture-all-dead"]
-
-
-@needs_posix
-@pytest.mark.parametrize(
-    ("command", "options", "warning"),
-    [
-        ("gnugo", ["--mode", "gtp", *COUNTING], None),
-        ("gnugo --level 5", ["--mode", "gtp", "--level", "5", *COUNTING], None),
-        ("gnugo --chinese-rules", ["--mode", "gtp", "--chinese-rules", "--capture-all-dead"], None),
-        ("{}/gnugo", ["--mode", "gtp", *COUNTING], None),
-        ("gnugo --mode gtp --chinese-rules --capture-all-dead", ["--mode", "gtp", *COUNTING], None),
-        ("gnugo --mode gtp", ["--mode", "gtp", *COUNTING], r"gnugo: added --chinese-rules --capture-all-dead, without"),
-        ("{}/gnugo --mode=gtp --chinese-rules", ["--mode=gtp", *COUNTING], "gnugo: added --capture-all-dead, without"),
-        ("gnugo --japanese-rules", ["--mode", "gtp", "--japanese-rules", "--capture-all-dead"], "counted by area"),
-        ("mygnugo --mode gtp", ["--mode", "gtp"], None),
-    ],
-)  # fmt: skip
-def test_the_command_line_of_gnu_go_is_completed(command, options, warning, monkeypatch, tmp_path):
-    for name in ("gnugo", "mygnugo"):
-        (tmp_path / name).write_text("#!/bin/sh\n", encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    spec = f"gtp:{command.format(tmp_path)}"
-    with pytest.warns(UserWarning, match=warning) if warning else nullcontext():
-        agent = make_agent(spec, "go")
-    assert agent._words[1:] == options
-    assert agent.name == spec
 
 
 # Processes

@@ -1,4 +1,4 @@
-"""Play external GTP engines as agents: `gtp:gnugo --level 10`, `gtp:[katago gtp -config a.cfg],timeout=30`.
+"""Play external GTP engines as agents: `gtp:gnugo --level 10`, `gtp:[katago -config a.cfg],timeout=30`.
 
 Start reading at `GtpAgent`. `process.py` runs the engine; `engine.py` is the other direction, an agent as a GTP engine.
 """
@@ -33,8 +33,8 @@ class GtpAgent(Agent):
 
         Args:
             command: the command line, in brackets if it contains commas. Engines score by the rules that they are
-                started with, so choose area scoring without removal of dead stones. For GNU Go, `gnugo` is enough,
-                with or without `--level N`; see `ninetka_agents.go.gtp.process.complete_gnu_go`.
+                started with, so choose area scoring without removal of dead stones. For GNU Go, Pachi and KataGo, the
+                name of the program is enough, with or without options; see `ninetka_agents.go.gtp.known_engines`.
             timeout: the maximum time for each response, in seconds.
             keep: whether a process plays several games one after the other, for engines that are slow to start. Then
                 the state of an engine after one game may influence the next.

@@ -15,17 +15,15 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections import deque
 from queue import Empty, Full, Queue
 
+from ninetka_agents.go.gtp.known_engines import complete_options
 from ninetka_agents.go.gtp.protocol import format_command, read_lines
 from ninetka_env.core.options import short_repr
 
 ENGINE_FOLDERS = ("/usr/games", "/usr/local/games")
 """The folders searched for engines after `PATH`: Debian installs games there."""
-GNU_GO_COUNTING = ("--chinese-rules", "--capture-all-dead")
-"""Options with which GNU Go counts by area and captures dead stones before it passes."""
 MAX_QUEUED_LINES = 10_000
 """The maximum number of unread lines in the queue."""
 MAX_RESPONSE_LINES = 10_000
@@ -51,7 +49,7 @@ class EngineError(Exception):
 def find_engine(command: str) -> list[str]:
     """Return the words of a command line, with the path of its program, found on `PATH` or in `ENGINE_FOLDERS`.
 
-    The command line of GNU Go is completed; see `complete_gnu_go`.
+    The command lines of well-known engines are completed; see `ninetka_agents.go.gtp.known_engines`.
 
     Raises:
         ValueError: if the command line is empty or malformed, or there is no such program.
@@ -65,30 +63,7 @@ def find_engine(command: str) -> list[str]:
     program = shutil.which(words[0], path=os.pathsep.join([os.environ.get("PATH", os.defpath), *ENGINE_FOLDERS]))
     if program is None:
         raise ValueError(f"engine {short_repr(words[0])}: no such program on PATH or in {', '.join(ENGINE_FOLDERS)}")
-    is_gnu_go = re.split(r"[/\\]", words[0].lower())[-1].removesuffix(".exe") == "gnugo"
-    return [program, *(complete_gnu_go(words[1:]) if is_gnu_go else words[1:])]
-
-
-def complete_gnu_go(options: list[str]) -> list[str]:
-    """Return GNU Go's options with those that it needs to play GTP games which the arena counts.
-
-    The arena counts the board by area and removes no stones. By default, GNU Go passes while dead stones are on the
-    board, and loses games that it has won. Options that are given are not changed. A warning is issued if they were a
-    whole command line (`--mode gtp`) to which something is added, or if they contradict the arena's way of counting.
-    """
-    added = [option for option in GNU_GO_COUNTING if option not in options]
-    if "--japanese-rules" in options:
-        added.remove("--chinese-rules")
-        warnings.warn("gnugo --japanese-rules: games are counted by area, so GNU Go may misjudge them", stacklevel=2)
-    if not any(option.partition("=")[0] == "--mode" for option in options):
-        return ["--mode", "gtp", *options, *added]
-    if added:
-        warnings.warn(
-            f"gnugo: added {' '.join(added)}, without which GNU Go passes while dead stones are on the board, "
-            "where they count as alive",
-            stacklevel=2,
-        )
-    return [*options, *added]
+    return [program, *complete_options(words[0], words[1:])]
 
 
 def _words(command: str, is_windows: bool) -> list[str]:
