@@ -13,12 +13,15 @@ from contextlib import contextmanager
 import numpy as np
 
 from ninetka_agents.agent import Actions, Agent, Forfeit, as_unfinished_states
+from ninetka_agents.go.gtp.known_engines import first_timeout
 from ninetka_agents.go.gtp.process import EngineError, EngineProcess, find_engine
 from ninetka_agents.go.gtp.protocol import MAX_GTP_SIZE, MIN_GTP_SIZE, GtpError, format_colour, format_move, parse_move
 from ninetka_env.core.game import Game as AnyGame
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.go.game import Game
 
+DEFAULT_TIMEOUT_S = 60.0
+"""The maximum time in seconds for each response but the first, if `timeout` is not given."""
 SEED_LIMIT = 1 << 31
 """Exclusive upper bound of the seeds that are sent to engines."""
 
@@ -28,14 +31,15 @@ class GtpAgent(Agent):
 
     has_seat_agents = True
 
-    def __init__(self, command: str = "", timeout: float = 60.0, keep: bool = False) -> None:
+    def __init__(self, command: str = "", timeout: float | None = None, keep: bool = False) -> None:
         """Find the program of the engine.
 
         Args:
             command: the command line, in brackets if it contains commas. Engines score by the rules that they are
                 started with, so choose area scoring without removal of dead stones. For GNU Go, Pachi and KataGo, the
                 name of the program is enough, with or without options; see `ninetka_agents.go.gtp.known_engines`.
-            timeout: the maximum time for each response, in seconds.
+            timeout: the maximum time for each response, in seconds. By default, it is 60 s, and for the first response
+                10 s, because programs that are not in GTP mode never respond; more for engines that load a network.
             keep: whether a process plays several games one after the other, for engines that are slow to start. Then
                 the state of an engine after one game may influence the next.
 
@@ -44,9 +48,11 @@ class GtpAgent(Agent):
         """
         self.name = "gtp"
         self._words = find_engine(command)
-        if not 0 < timeout < math.inf:
+        if timeout is not None and not 0 < timeout < math.inf:
             raise ValueError(f"timeout={timeout!r}: expected a number of seconds above 0")
-        self._timeout, self._keep = timeout, keep
+        self._timeout = DEFAULT_TIMEOUT_S if timeout is None else timeout
+        self._first_timeout = first_timeout(self._words[0]) if timeout is None else timeout
+        self._keep = keep
         self._idle: list[EngineProcess] = []
         weakref.finalize(self, _close_all, self._idle)
 
@@ -58,7 +64,7 @@ class GtpAgent(Agent):
         """
         assert isinstance(game, Game)
         try:
-            process = self._idle.pop() if self._idle else EngineProcess(self._words, self._timeout)
+            process = self._idle.pop() if self._idle else EngineProcess(self._words, self._timeout, self._first_timeout)
         except EngineError as error:
             raise Forfeit("left", str(error)) from None
         return GtpSeatAgent(process, game, self._idle if self._keep else None)

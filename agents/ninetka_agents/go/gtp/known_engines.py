@@ -10,6 +10,9 @@ import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
+FIRST_TIMEOUT_S = 10.0
+"""The maximum time in seconds for the first response of an engine that is not in `ENGINES`."""
+
 
 class KnownEngine(NamedTuple):
     """What is added to the command line of a well-known engine."""
@@ -22,6 +25,8 @@ class KnownEngine(NamedTuple):
     """Options that follow unless they are given, for programs that have no opposite of them."""
     other_engine: tuple[str, ...] = ()
     """Options that select another engine of the program, which does not know these words: then nothing is added."""
+    first_timeout: float = FIRST_TIMEOUT_S
+    """The maximum time for the first response, in seconds."""
 
 
 ENGINES = {
@@ -29,19 +34,20 @@ ENGINES = {
     # `pachi --help` and `uct_setoption` in its uct/uct.c. With `pass_all_alive`, it captures dead stones before it
     # passes (seldom not all of them, if it leads by far). Without `allow_losing_pass`, it fills its own territory in
     # lost games, up to the turn limit. By default, it takes 10 s per move on all cores; its README suggests 5,000
-    # playouts for a fixed strength. These would include playouts of earlier moves, and versions 12.88 and 12.90 fail an
-    # assertion after too few new ones, so the tree is reset.
+    # playouts for a fixed strength. These would include playouts of earlier moves, and version 12.90 fails an assertion
+    # after too few new ones, so the tree is reset. Some builds load a network at the start.
     "pachi": KnownEngine(
         defaults=(
             *("-d", "0", "-r", "chinese", "-t", "=5000"),
             "threads=1,reset_tree,pass_all_alive,allow_losing_pass,resign_threshold=0",
         ),
         other_engine=("-e", "--engine"),
+        first_timeout=60.0,
     ),
     # The keys are described in KataGo's cpp/configs/gtp_example.cfg, under "Rules" and "Resignation". The rules are
     # `chinese` without bonus points for handicaps and with `friendlyPassOk=false`; KataGo refuses that key in addition
     # to `rules=chinese`. No position is below a threshold of -1; `allowResignation=false` would require that the
-    # configuration contains a threshold.
+    # configuration contains a threshold. The first start on a GPU tunes OpenCL, which takes minutes.
     "katago": KnownEngine(
         mode=("gtp",),
         defaults=(
@@ -49,6 +55,7 @@ ENGINES = {
             "koRule=SIMPLE,scoringRule=AREA,taxRule=NONE,multiStoneSuicideLegal=false,hasButton=false,"
             "friendlyPassOk=false,whiteHandicapBonus=0,resignThreshold=-1",
         ),
+        first_timeout=600.0,
     ),
 }
 """Well-known engines by the name of their program, without folders and `.exe`."""
@@ -60,6 +67,12 @@ _TERRITORY = re.compile(r"--japanese-rules|(-r ?|rules[ =])(japanese|korean)|sco
 def _name(program: str) -> str:
     """Return the name of a program, without folders and `.exe`, in lower case."""
     return re.split(r"[/\\]", program.lower())[-1].removesuffix(".exe")
+
+
+def first_timeout(program: str) -> float:
+    """Return the maximum time in seconds for the first response of an engine, if the user has not set a time."""
+    engine = ENGINES.get(_name(program))
+    return engine.first_timeout if engine else FIRST_TIMEOUT_S
 
 
 def complete_options(program: str, options: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ from queue import Empty, Full, Queue
 from ninetka_agents.go.gtp.known_engines import complete_options
 from ninetka_agents.go.gtp.protocol import format_command, read_lines
 from ninetka_env.core.options import short_repr
+from ninetka_env.core.text import one_line
 
 ENGINE_FOLDERS = ("/usr/games", "/usr/local/games")
 """The folders searched for engines after `PATH`: Debian installs games there."""
@@ -73,20 +74,48 @@ def _words(command: str, is_windows: bool) -> list[str]:
     return [word.strip('"') for word in shlex.split(command, posix=False)]
 
 
+class FirstOutput:
+    """The first and the last lines of a program's output before its first response, for error messages."""
+
+    def __init__(self) -> None:
+        """Create an empty record."""
+        self._first: list[str] = []
+        self._last: deque[str] = deque(maxlen=2)
+        self._is_cut = False
+
+    def add(self, line: str) -> None:
+        """Record a line of stdout or stderr, unless it is blank."""
+        if not (text := one_line(line, 200)):
+            return
+        if len(self._first) < 2:
+            self._first.append(text)
+        else:
+            self._is_cut |= len(self._last) == self._last.maxlen
+            self._last.append(text)
+
+    def __str__(self) -> str:
+        """Return the lines in one line, separated by ` / `; it is empty if there are none."""
+        return " / ".join([*self._first, *["..."] * self._is_cut, *self._last])
+
+
 class EngineProcess:
     """The process of an external engine, which runs until `close`."""
 
-    def __init__(self, words: list[str], timeout: float) -> None:
+    def __init__(self, words: list[str], timeout: float, first_timeout: float | None = None) -> None:
         """Start an engine.
 
         Args:
             words: the words of the command line, the program first.
             timeout: the maximum time for each response, in seconds.
+            first_timeout: the same for the first response, if it differs.
 
         Raises:
             EngineError: if the program cannot be started.
         """
         self._timeout = timeout
+        self._first_timeout = timeout if first_timeout is None else first_timeout
+        self._has_responded = False
+        self._first_output = FirstOutput()
         self._lines: Queue[str | None] = Queue(MAX_QUEUED_LINES)
         self._last_stderr_line: deque[str] = deque(maxlen=1)
         self._closed = threading.Event()
@@ -170,7 +199,8 @@ class EngineProcess:
 
     def _read_response(self, quoted_command: str) -> str:
         """Return the next response, starting with `=` or `?`; lines before it are skipped."""
-        stop, lines = time.perf_counter() + self._timeout, list[str]()
+        limit = self._timeout if self._has_responded else self._first_timeout
+        stop, lines = time.perf_counter() + limit, list[str]()
         while len(lines) < MAX_RESPONSE_LINES:
             try:
                 left = stop - time.perf_counter()
@@ -178,34 +208,48 @@ class EngineProcess:
                     raise Empty
                 line = self._lines.get(timeout=left)
             except Empty:
-                raise EngineError(
-                    f"no answer to {quoted_command} within {self._timeout:g} s", is_timeout=True
-                ) from None
+                raise EngineError(self._describe_timeout(quoted_command, limit), is_timeout=True) from None
             if line is None:
                 raise EngineError(self._describe_exit(quoted_command))
             line = line.strip()
             if lines and not line:
+                self._has_responded = True
                 return "\n".join(lines)
             if lines or _RESPONSE_START.match(line):
                 lines.append(line)
         raise EngineError(f"answered {quoted_command} with more than {MAX_RESPONSE_LINES} lines")
 
+    def _describe_timeout(self, quoted_command: str, limit: float) -> str:
+        """Return an error message; before the first response, it says what was printed and what may be wrong."""
+        message = f"no answer to {quoted_command} within {limit:g} s"
+        if self._has_responded:
+            return message
+        printed = f"printed {str(self._first_output)!r}" if str(self._first_output) else "printed nothing"
+        return (
+            f"{message}, and the program {printed}: expected an engine in GTP mode (for GNU Go: --mode gtp) that "
+            "starts in this time; timeout=SECONDS sets another time"
+        )
+
     def _describe_exit(self, quoted_command: str) -> str:
-        """Return an error message with the engine's exit status and its last line on stderr."""
+        """Return an error message with the engine's exit status, and its first output or its last line on stderr."""
         self._closed.set()
         try:
             status = f"exit status {self._process.wait(QUIT_TIMEOUT_S)}"
         except subprocess.TimeoutExpired:
             status = "it closed its output"
-        self._threads[1].join(QUIT_TIMEOUT_S)
-        complaint = f": {self._last_stderr_line[0][:200]}" if self._last_stderr_line else ""
-        return f"ended at {quoted_command}, {status}{complaint}"
+        for thread in self._threads:
+            thread.join(QUIT_TIMEOUT_S)
+        last = self._last_stderr_line[0][:200] if self._last_stderr_line else ""
+        printed = last if self._has_responded else str(self._first_output)
+        return f"ended at {quoted_command}, {status}{printed and f': {printed}'}"
 
     def _read_stdout(self) -> None:
         """Queue the lines of the engine's stdout, and None at the end; wait while the queue is full."""
         assert self._process.stdout is not None
         source = self._process.stdout.fileno()
         for line in read_lines(lambda: os.read(source, READ_SIZE)):
+            if not self._has_responded:
+                self._first_output.add(line)
             if not self._put(line):
                 return
         self._put(None)
@@ -223,5 +267,7 @@ class EngineProcess:
         assert self._process.stderr is not None
         source = self._process.stderr.fileno()
         for line in read_lines(lambda: os.read(source, READ_SIZE)):
+            if not self._has_responded:
+                self._first_output.add(line)
             if line.strip():
                 self._last_stderr_line.append(line.strip())
