@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from pathlib import Path
 
 import pytest
 import typer.main
@@ -14,6 +16,9 @@ from ninetka_agents.plugins import agents_of
 from ninetka_env.core.registry import definitions, load_variant
 from ninetka_train import cli
 from ninetka_train.commands import matches
+from ninetka_train.reporting.catalogue import describe_agent
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(*arguments, **environment):
@@ -137,6 +142,7 @@ def test_games_and_their_options_are_listed():
 
 @pytest.mark.parametrize("game", ["ninetka", "go", "kropki"])
 def test_agents_are_listed_with_options_that_their_specs_accept(game):
+    pytest.importorskip("torch")
     text = run("agents", "--game", game).stdout
     for agent in agents_of(game):
         assert re.search(rf"^{agent} ", text, re.MULTILINE)
@@ -146,6 +152,16 @@ def test_agents_are_listed_with_options_that_their_specs_accept(game):
     assert make_agent(f"mcts:{','.join(found)}", game).name
     assert "Networks of " in text
     assert re.search(r"^net +gen-\d +\d+ k +\d\.\d MB +[+-]\d+", text, re.MULTILINE)
+
+
+def test_the_guide_lists_all_options_of_all_agents():
+    pytest.importorskip("torch")
+    page = (ROOT / "docs" / "guides" / "agents.md").read_text(encoding="utf-8")
+    places = {name: place for game in ("kropki", "go", "ninetka") for name, place in agents_of(game).items()}
+    rows = [(name, *option) for name, place in places.items() for option in describe_agent(place)[1]]
+    table = page.partition("<!-- agent options -->")[2].partition("<!-- /agent options -->")[0]
+    written = [tuple(cell.strip(" `|") for cell in line.split(" | ")) for line in table.strip().splitlines()[2:]]
+    assert sorted(written) == sorted((name, option, meaning.strip(" `")) for name, option, meaning in rows)
 
 
 def test_every_option_of_an_agent_has_a_description():
@@ -159,6 +175,17 @@ def test_configurations_are_listed_with_what_they_do():
     text = run("configs").stdout
     for name in ("quick", "quick-go", "ppo"):
         assert re.search(rf"^{name} +\S+ +(alphazero|ppo) +\w", text, re.MULTILINE)
+
+
+def test_agents_are_listed_without_torch(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("ninetka_agents.net") or name == "torch"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "ninetka_agents.checkpoint", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    done = run("agents", "--game", "go")
+    assert done.exit_code == 0
+    assert re.search(r"^net +needs torch: pip install", done.stdout, re.MULTILINE)
+    assert "Networks of" not in done.stdout
 
 
 def test_a_network_is_described():

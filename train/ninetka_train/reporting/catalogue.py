@@ -9,6 +9,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def _players(definition: Definition) -> str:
 
 def agents_tables(definition: Definition) -> list[Table]:
     """Return tables of a game's agents, of the options of each, and of its networks."""
-    known = {name: _describe_agent(place) for name, place in agents_of(definition.name).items()}
+    known = {name: describe_agent(place) for name, place in agents_of(definition.name).items()}
     rows = [(name, about) for name, (about, _) in known.items()]
     rows += [(name, f"an installed package: {place}") for name, place in imports.entry_points(imports.AGENTS).items()]
     rows.append((f"{imports.PREFIX}:MODULE:NAME", "an agent of your own"))
@@ -63,12 +64,17 @@ def agents_tables(definition: Definition) -> list[Table]:
         if options:
             found.append(_table(f"Options of {name}, with defaults", ("option", "meaning"), options))
     if definition.name in games_with_networks():
-        found.append(_networks_table(definition))
+        with suppress(ImportError):  # without torch, the row of `net` says what to install
+            found.append(_networks_table(definition))
     return found
 
 
-def _describe_agent(place: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return what the constructor at `"module:name"` makes, and its options with defaults and meanings."""
+def describe_agent(place: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return how the agent plays that the constructor at `"module:name"` makes, and its options.
+
+    An option is a pair: the name with its default as in a spec, such as `"simulations=1000"`, and the meaning. A name
+    without a default means that the agent chooses the value.
+    """
     try:
         made: Callable[..., Any] = import_object(place)
     except ImportError as error:
