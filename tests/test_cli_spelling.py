@@ -51,7 +51,7 @@ def test_the_help_lists_every_command_by_use_with_its_whole_description():
     assert words.index(" play ") < words.index(" evaluate ") < words.index(" train ") < words.index(" speed ")
 
 
-@pytest.mark.parametrize("name", COMMANDS.keys() - {"speed"})
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "speed"])
 def test_the_help_of_a_command_fits_and_says_what_each_value_is(name):
     done = run(name, "--help")
     assert done.exit_code == 0

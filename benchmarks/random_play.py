@@ -1,0 +1,52 @@
+"""Print what random play says about each game: lengths, branching factors and wins by seat.
+
+    python -m benchmarks.random_play
+
+The game pages of the documentation have this table. It takes about a minute.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ninetka_env.api.vector import GameVectorEnv
+from ninetka_env.core.registry import load_variant
+from ninetka_train.judging.ratings_page import markdown_table
+
+NUM_GAMES = 20_000
+SPECS = (
+    *(f"ninetka:num_players={players}" for players in (2, 3, 4)),
+    *("go", "go:size=13", "go:size=19"),
+    *("kropki", "kropki:territory=immediate,start=cross"),
+)
+
+
+def row(spec: str) -> tuple[str, ...]:
+    """Play `NUM_GAMES` random games of a variant; return the row of the table."""
+    envs = GameVectorEnv(NUM_GAMES, load_variant(spec))
+    envs.reset(seed=0)
+    is_first = np.ones(NUM_GAMES, np.bool_)  # finished games start again, and only first games count
+    lengths, choices = np.zeros(NUM_GAMES, np.int64), np.zeros(NUM_GAMES, np.int64)
+    rewards = np.zeros((NUM_GAMES, envs.variant.num_players))
+    while is_first.any():
+        lengths += is_first
+        choices += is_first * envs.action_mask.sum(axis=1, dtype=np.int64)
+        _, gained, terminated = envs.step(envs.sample_legal())
+        rewards[is_first & terminated] = gained[is_first & terminated]
+        is_first &= ~terminated
+    low, high = np.percentile(lengths, (5, 95))
+    wins = " / ".join(f"{share:.1f}" for share in 100 * (rewards > 0).mean(axis=0))
+    draws = 100 * (rewards == 0).all(axis=1).mean()
+    branching = choices.sum() / lengths.sum()
+    return spec, f"{lengths.mean():.1f}", f"{low:.0f} to {high:.0f}", f"{branching:.1f}", wins, f"{draws:.1f}"
+
+
+def main() -> None:
+    """Print the table."""
+    columns = ("game", "actions, mean", "5 to 95 %", "legal actions, mean", "wins by seat, %", "draws, %")
+    print(f"{NUM_GAMES} random games each, seed 0:\n")
+    print("\n".join(markdown_table(columns, map(row, SPECS))))
+
+
+if __name__ == "__main__":
+    main()
