@@ -263,6 +263,6 @@ def test_spaces_match_the_code() -> None:
         assert f"| {NUM_ACTIONS} | {planes} planes of {height} x {width} |" in TEXTS[page]
 
 
-@pytest.mark.parametrize("page", ["docs/games/ninetka.md", "docs/results.md"])
+@pytest.mark.parametrize("page", ["docs/games/ninetka.md", "docs/lab-notebook.md"])
 def test_state_size_matches_the_code(page: str) -> None:
     assert f"{STATE_DTYPE.itemsize} bytes" in TEXTS[page]

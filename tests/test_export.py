@@ -59,8 +59,8 @@ MORE_SPECS = [
 """Further boards, some of which have states that other tests do not compile for."""
 
 
-def command(*arguments):
-    return CliRunner().invoke(app, ["export", *map(str, arguments)])
+def command(checkpoint, path):
+    return CliRunner().invoke(app, ["export", str(checkpoint), "--out", str(path)])
 
 
 def session_of(path):

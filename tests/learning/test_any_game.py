@@ -56,6 +56,7 @@ def small(game: str, **settings: Any) -> TrainConfig:
     values = {"game": GAMES[game], "algorithm": "alphazero", "threads": 1, "device": "cpu", "bf16": False}
     values |= {
         "checkpoint_every": 1,
+        "curve_games": 2,
         "network": {"width": 8},
         "seed": 3,
         "alphazero": SMALL | GAME_SETTINGS.get(game, {}) | settings,
@@ -263,7 +264,6 @@ def test_a_disk_that_is_full_at_any_file_costs_no_more_than_a_round(
 def test_a_run_of_two_variants_is_killed_resumed_measured_and_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ninetka_train.run.CURVE_GAMES", 2)
     config, log, folder = small("kropki"), Journal.log, tmp_path / "run"
 
     def killed(journal: Journal, step: int, total: int, numbers: dict[str, float]) -> None:
@@ -280,8 +280,13 @@ def test_a_run_of_two_variants_is_killed_resumed_measured_and_shown(
     assert [line["progress"] for line in read_json_lines(folder / "log.jsonl")] == [0.5, 1.0]
     found = read_run(folder)
     assert set(found.variants) == {variant.spec for variant in config.variants}
-    assert [sheet.title for sheet in report_tables(found)] == [f"{one}: wins of the network" for one in found.variants]
-    assert summary(found).startswith(f"alphazero, {KROPKI[0]} and {KROPKI[1]}, trained for ")
+    tables = ("wins of the network", "the network compared with other agents")
+    titles = [f"{one}: {table}" for one in found.variants for table in tables]
+    assert [sheet.title for sheet in report_tables(found)] == titles
+    assert summary(found).startswith(
+        f"{KROPKI[0]} and {KROPKI[1]}; AlphaZero (1 round of games of mcts:rave with 4 playouts, then 1 round of the "
+        "network's own games); trained for "
+    )
     assert (folder / "report.html").exists()
 
 

@@ -209,7 +209,7 @@ def test_every_configuration_is_valid(path):
         ("ppo.epoch=1", "unknown key 'ppo.epoch' .did you mean 'ppo.epochs'"),
         ("epochs=1", "unknown key 'epochs' .did you mean 'ppo.epochs'"),
         ("ppo.foo=1", r"unknown key 'ppo.foo', there are ppo.moves, ppo.games, .*, ppo.league_agents$"),
-        ("players=2", r"players=2: Input should be a list, such as \[1, 2\]"),
+        ("players=2", r"players=2: Input should be a list, such as \[2, 3\]"),
         ("ppo.clip=-1", r"ppo\.clip=-1: Input should be greater than 0"),
         ("players=[5]", r"players\.0=5"),
         ("ppo.league_agents=[maxn]", "league_agents: expected league_share above 0"),

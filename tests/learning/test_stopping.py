@@ -99,19 +99,18 @@ def test_the_process_ends_at_once_with_the_status_of_the_signal(tmp_path):
 def test_a_run_that_is_stopped_while_it_is_measured_loses_no_round(tmp_path, monkeypatch):
     measure, learn, learned = module._measure, ppo.learn, []
 
-    def stopped(network, config, journal, progress, player):
-        if progress == 1 / 2:
+    def stopped(state, config, journal, player):
+        if state.progress == 1 / 2:
             raise KeyboardInterrupt
-        measure(network, config, journal, progress, player)
+        measure(state, config, journal, player)
 
     def counted(learner, batch):
         learned.append(learner.rollouts)
         return learn(learner, batch)
 
-    monkeypatch.setattr(module, "CURVE_GAMES", 2)
     monkeypatch.setattr(module, "_measure", stopped)
     monkeypatch.setattr(ppo, "learn", counted)
-    settings = (*PPO, "checkpoint_every=20")
+    settings = (*PPO, "checkpoint_every=20", "curve_games=2")
     assert train(tmp_path, *settings).exit_code == 130
     monkeypatch.setattr(module, "_measure", lambda *_: None)
     assert train(tmp_path, *settings, options=("--games", "1", "--resume")).exit_code == 0
@@ -391,10 +390,10 @@ def test_the_learner_computes_with_its_own_number_of_threads(tmp_path, monkeypat
         return losses(*arguments)
 
     monkeypatch.setattr(learning, "losses", noted)
-    monkeypatch.setattr(module, "CURVE_GAMES", 2)
     before = torch.get_num_threads()
     more = ("ppo.moves=192", "ppo.league_share=0.5", "ppo.league_agents=['net:gen-7,threads=1']")
-    settings = (f"algorithm={algorithm}", "name=run", "threads=3", *SMALL[algorithm], "alphazero.rounds=3", *more)
+    small = (*SMALL[algorithm], "alphazero.rounds=3", "curve_games=2")
+    settings = (f"algorithm={algorithm}", "name=run", "threads=3", *small, *more)
     try:
         assert train(tmp_path, *settings, options=NO_GAMES).exit_code == 0
     finally:

@@ -69,7 +69,7 @@ def test_unsolved_moves_are_not_counted_as_losing():
 
 
 def test_the_command_writes_a_page_a_picture_and_the_figures(few_agents, tmp_path):
-    done = CliRunner().invoke(app, ["study", str(tmp_path / "docs" / "perfect"), "--games", "1"])
+    done = CliRunner().invoke(app, ["study", "--out", str(tmp_path / "docs" / "perfect"), "--games", "1"])
     assert done.exit_code == 0, done.output
     assert done.stdout == f"wrote {tmp_path / 'docs' / 'perfect.md'}, .png and .json\n"
     page = (tmp_path / "docs" / "perfect.md").read_text(encoding="utf-8")
@@ -82,4 +82,4 @@ def test_the_command_writes_a_page_a_picture_and_the_figures(few_agents, tmp_pat
     }
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
-    assert CliRunner().invoke(app, ["study", str(blocked / "perfect")]).exit_code == 2
+    assert CliRunner().invoke(app, ["study", "--out", str(blocked / "perfect")]).exit_code == 2

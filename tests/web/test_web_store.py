@@ -177,12 +177,12 @@ def test_tallies_are_shown_as_in_the_paper() -> None:
 def test_the_command_prints_the_table(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "table.sqlite3"
     store.save(finished("me", "maxn"))
-    result = CliRunner().invoke(app, ["table", "--data", str(path)])
+    result = CliRunner().invoke(app, ["stats", "--data", str(path)])
     assert (result.exit_code, "maxn" in result.output, "/ 1" in result.output) == (0, True, True)
-    empty = CliRunner().invoke(app, ["table", "--data", str(tmp_path / "no")])
+    empty = CliRunner().invoke(app, ["stats", "--data", str(tmp_path / "no")])
     assert (empty.exit_code, "no finished games yet" in empty.output) == (0, True)
     path.with_name("broken").write_text("no database, and long enough to be read as one" * 20, encoding="utf-8")
-    broken = CliRunner().invoke(app, ["table", "--data", str(path.with_name("broken"))])
+    broken = CliRunner().invoke(app, ["stats", "--data", str(path.with_name("broken"))])
     assert (broken.exit_code, "broken" in broken.output) == (2, True)
 
 
