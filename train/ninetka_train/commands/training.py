@@ -21,6 +21,9 @@ from ninetka_train.exit_handling import (
     stopped_by_signals,
 )
 
+WIDE = 120
+"""Width in columns from which the bar shows four numbers instead of two."""
+
 
 class _TrainingDisplay:
     """Training progress: a bar in a terminal, lines elsewhere. Only the first process prints anything."""
@@ -30,10 +33,14 @@ class _TrainingDisplay:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(None), TimeElapsedColumn(), TimeRemainingColumn())
         console = Console(stderr=True)
         self.bar = Progress(
-            *columns, console=console, transient=True, disable=not (is_first_process and console.is_terminal)
+            *columns,
+            console=console,
+            transient=True,
+            expand=True,
+            disable=not (is_first_process and console.is_terminal),
         )
         self._task = self.bar.add_task("", total=1.0)
         self._is_first_process, self._by_round, self._percent = is_first_process, by_round, -1
@@ -44,13 +51,17 @@ class _TrainingDisplay:
         return nullcontext() if self.bar.disable else self.bar
 
     def show(self, share: float, numbers: dict[str, float]) -> None:
-        """Show the finished share of the training, 0..1, and the first four of `numbers`."""
-        text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
+        """Show the finished share of the training, 0..1, whose games were learned, and the first of `numbers`."""
+        console = self.bar.console
+        count = 2 if console.is_terminal and console.width < WIDE else 4
+        text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:count])
+        if "own_games" in numbers:  # AlphaZero
+            text = f"{'own games' if numbers['own_games'] else 'games of the teacher'}  {text}"
         self.bar.update(self._task, completed=share, description=text)
         # a resumed run may report a round that was played without a cluster; it has no "workers"
         if self._by_round and "workers" in numbers:
             self.print(round_summary(share, numbers))
-        elif not self.bar.console.is_terminal and int(100 * share) > self._percent:
+        elif not console.is_terminal and int(100 * share) > self._percent:
             self._percent = int(100 * share)
             self.print(f"{share:4.0%}: {text}")
 
