@@ -15,7 +15,6 @@ from ninetka_agents.agent import make_agent
 from ninetka_agents.plugins import agents_of
 from ninetka_env.core.registry import definitions, load_variant
 from ninetka_train import cli
-from ninetka_train.commands import matches
 from ninetka_train.reporting.catalogue import describe_agent
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -219,4 +218,3 @@ def test_the_options_mean_the_same_in_all_commands():
     assert {one.metavar for one in helps["--game"].values()} == {"SPEC"}
     assert set(helps["--number"]) == {"replay", "analyze", "solve"}
     assert set(helps["--out"]) == {"average", "curve", "export", "study"}
-    assert matches.GameSpec

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ninetka_train.judging.evaluate import AgentFigures, Evaluation
 from ninetka_train.judging.ratings import Interval
+from ninetka_train.judging.texts import elo_text, share_text
 
 _NUMBERS = {2: "two", 3: "three"}
 
@@ -18,13 +19,13 @@ def answer(evaluation: Evaluation) -> str:
         return _against_itself(evaluation, agents[0])
     if len(agents) > 2:
         best = max(agents, key=lambda agent: agent.elo or 0)
-        rating = f"{_elo_text(best.elo, best.elo_interval)} ({evaluation.anchor or 'mean'} 0)"
+        rating = f"{elo_text(best.elo, best.elo_interval, ' Elo')} ({evaluation.anchor or 'mean'} 0)"
         return f"{best.name} has the highest rating of {len(agents)} agents: {rating}"
     return _two_agents(evaluation, *agents)
 
 
 def _against_itself(evaluation: Evaluation, agent: AgentFigures) -> str:
-    shares = ", ".join(f"seat {number} wins {_share_text(seat.share or 0, seat.interval)}"
+    shares = ", ".join(f"seat {number} wins {share_text(seat.share, seat.interval, ' %')}"
                        for number, seat in enumerate(agent.seats) if seat.games)  # fmt: skip
     return f"{agent.name} plays itself: {shares}"
 
@@ -36,7 +37,7 @@ def _two_agents(evaluation: Evaluation, first: AgentFigures, second: AgentFigure
     elo, elo_interval = _elo_difference(evaluation, better, other)
     # the games of a rotation group are not independent, which only the interval of the rating considers
     is_shown = better.interval[0] > better.even and (elo_interval is None or elo_interval[0] > 0)
-    figures = [_share_text(better.share, better.interval), _elo_text(elo, elo_interval)]
+    figures = [share_text(better.share, better.interval, " %"), elo_text(elo, elo_interval, " Elo")]
     seats = evaluation.settings.num_players
     if seats > 2:  # the last agent fills the remaining seats
         others = _NUMBERS.get(seats - 1, str(seats - 1))
@@ -61,13 +62,3 @@ def _elo_difference(evaluation: Evaluation, first: AgentFigures, second: AgentFi
     if evaluation.anchor is None:
         return difference, (2 * low, 2 * high)
     return difference, (-high, -low) if evaluation.anchor == first.name else (low, high)
-
-
-def _share_text(share: float, interval: Interval | None) -> str:
-    text = f"{100 * share:.1f} %"
-    return text if interval is None else f"{text} [{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
-
-
-def _elo_text(elo: float | None, interval: Interval | None) -> str:
-    text = f"{round(elo or 0):+d} Elo"
-    return text if interval is None else f"{text} [{round(interval[0]):+d}, {round(interval[1]):+d}]"

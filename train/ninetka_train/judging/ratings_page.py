@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ninetka_train.judging.evaluate import Evaluation
-from ninetka_train.judging.report import elo_text, heading_lines, share_text, strongest_first
+from ninetka_train.judging.report import heading_lines, strongest_first
+from ninetka_train.judging.texts import elo_text, share_text
 from ninetka_train.machine import describe_machine
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -33,7 +34,7 @@ def ratings_page(evaluation: Evaluation, path: str, named: Sequence[str] = ()) -
     rows = [
         (
             agent.name,
-            elo_text(agent),
+            elo_text(agent.elo, agent.elo_interval),
             share_text(agent.share, agent.interval),
             str(agent.games),
             _seconds(agent.seconds),

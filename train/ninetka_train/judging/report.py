@@ -27,6 +27,7 @@ from ninetka_train.judging.evaluate import AgentFigures, Evaluation, ExactFigure
 from ninetka_train.judging.ratings import Interval
 from ninetka_train.judging.results import NO_ACTION, Results, saved_name
 from ninetka_train.judging.schedule import DEFAULT_OPENING_PLIES
+from ninetka_train.judging.texts import elo_text, percent, share_text
 from ninetka_train.machine import describe_machine
 
 PLAIN_WIDTH = 120
@@ -179,19 +180,6 @@ def new_table(title: str, first: str, *columns: str, note: str | None = None) ->
     return table
 
 
-def percent(share: float) -> str:
-    """Format a share in percent, without the percent sign."""
-    return f"{100 * share:.1f}"
-
-
-def share_text(share: float | None, interval: Interval | None) -> str:
-    """Format a share and its interval in percent, `-` for None."""
-    if share is None or interval is None:
-        return "-"
-    low, high = interval
-    return f"{percent(share)} [{percent(low)}, {percent(high)}]"
-
-
 def _milliseconds_text(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
@@ -211,18 +199,9 @@ def _results_table(evaluation: Evaluation, agents: Sequence[AgentFigures], label
     for agent in agents:
         counts = [str(agent.games), str(agent.wins), *([str(agent.draws)] if drawn else [])]
         cells = [*counts, share_text(agent.share, agent.interval), f"{agent.score:.2f}"]
-        cells += [elo_text(agent)] if rated else []
+        cells += [elo_text(agent.elo, agent.elo_interval)] if rated else []
         table.add_row(*map(Text, [labels[agent.name], *cells]))
     return table
-
-
-def elo_text(agent: AgentFigures) -> str:
-    """Format a rating and its interval."""
-    elo = f"{round(agent.elo or 0):+d}"
-    if agent.elo_interval is None:
-        return elo
-    low, high = agent.elo_interval
-    return f"{elo} [{round(low):+d}, {round(high):+d}]"
 
 
 def _seats_table(evaluation: Evaluation, agents: Sequence[AgentFigures], labels: Labels) -> Table:

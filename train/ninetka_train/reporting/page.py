@@ -11,7 +11,7 @@ import yaml
 
 from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.api.rendering import render_svg, svg_style
-from ninetka_train.judging.report import percent
+from ninetka_train.judging.texts import percent
 from ninetka_train.reporting.figures import DARK, LIGHT, Panel, draw_svg, learning_panels, strength_panels
 from ninetka_train.reporting.run_data import (
     NETWORK,

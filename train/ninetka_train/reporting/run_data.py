@@ -21,7 +21,7 @@ from ninetka_env.api.records import GameRecord
 from ninetka_env.core.options import short_repr
 from ninetka_env.core.registry import DEFAULT_GAME, definition_of_spec
 from ninetka_train.judging.ratings import Interval, wilson_interval
-from ninetka_train.judging.report import percent
+from ninetka_train.judging.texts import percent
 from ninetka_train.learning.config import read_settings
 from ninetka_train.learning.logger import CURVE_FILE, LOG_FILE, LogEntry, read_json_lines, variant_label
 from ninetka_train.learning.teacher import teacher_spec

@@ -1,0 +1,27 @@
+"""Texts of shares and ratings with their intervals, for sentences, tables and pages."""
+
+from __future__ import annotations
+
+from ninetka_train.judging.ratings import Interval
+
+
+def percent(share: float) -> str:
+    """Format a share in percent, without the percent sign."""
+    return f"{100 * share:.1f}"
+
+
+def share_text(share: float | None, interval: Interval | None, unit: str = "") -> str:
+    """Format a share and its interval in percent, `-` for None; `unit` follows the share, such as `" %"`."""
+    if share is None or interval is None:
+        return "-"
+    low, high = interval
+    return f"{percent(share)}{unit} [{percent(low)}, {percent(high)}]"
+
+
+def elo_text(elo: float | None, interval: Interval | None, unit: str = "") -> str:
+    """Format a rating and its interval, if there is one; `unit` follows the rating, such as `" Elo"`."""
+    text = f"{round(elo or 0):+d}{unit}"
+    if interval is None:
+        return text
+    low, high = interval
+    return f"{text} [{round(low):+d}, {round(high):+d}]"
