@@ -14,7 +14,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +21,7 @@ from ninetka_agents.plugins import agents_of, games_with_networks, import_object
 from ninetka_env.core import imports
 from ninetka_env.core.registry import Definition, definitions
 from ninetka_train.judging.ratings_page import read_ratings
+from ninetka_train.judging.report import new_table
 
 Rows = Sequence[Sequence[str]]
 
@@ -180,14 +180,13 @@ def _training_rows(config: dict[str, Any], step: int) -> Rows:
 
 
 def _table(title: str, columns: Sequence[str], rows: Rows, note: str | None = None) -> Table:
-    """Return a table of texts, whose last column is wrapped."""
-    head = any(columns)
-    table = Table(title=Text(title, "bold"), caption=note and Text(note), box=box.SIMPLE_HEAD if head else None,
-                  show_edge=False, pad_edge=False, collapse_padding=True, show_header=head, title_justify="left",
-                  caption_justify="left")  # fmt: skip
-    for number, column in enumerate(columns):
-        last = number == len(columns) - 1
-        table.add_column(Text(column), no_wrap=not last and number == 0, overflow="fold")
+    """Return a table of texts, whose last column is wrapped; without names of columns it has no header."""
+    table = new_table(title, *columns, note=note)
+    for column in table.columns[1:]:
+        column.justify, column.no_wrap = "left", False
+    table.columns[-1].overflow = "fold"
+    if not any(columns):
+        table.show_header, table.box = False, None
     for row in rows:
         table.add_row(*map(Text, row))
     return table
