@@ -344,8 +344,8 @@ def test_a_run_is_resumed_with_its_own_settings_only(tmp_path):
     assert done.exit_code == 2
     assert (
         "cannot be resumed with other settings than it was started with: seed=0 (now 3), ppo.epochs=2 (now 7); "
-        "allowed are other values of threads, checkpoint_every, checkpoint_minutes, curve_games and ppo.moves above "
-        "384, which is already done" in done.output
+        "allowed are other values of threads, checkpoint_every, keep_checkpoints, checkpoint_minutes, curve_games "
+        "and ppo.moves above 384, which is already done" in done.output
     )
 
 

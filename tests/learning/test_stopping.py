@@ -128,6 +128,15 @@ def test_kept_checkpoints_do_not_depend_on_the_clock(tmp_path, settings):
     assert kept[0] == kept[1]
 
 
+@pytest.mark.parametrize(("keep", "kept"), [(1, [4]), (2, [3, 4]), (3, [2, 3, 4]), (0, [1, 2, 3, 4])])
+def test_the_newest_checkpoints_are_kept(tmp_path, keep, kept):
+    settings = (*ALPHAZERO, "checkpoint_every=1", f"keep_checkpoints={keep}")
+    assert train(tmp_path, *settings, options=NO_GAMES).exit_code == 0
+    for ending in ("safetensors", "json"):
+        names = sorted(path.name for path in (tmp_path / "run").glob(f"step-*.{ending}"))
+        assert names == [f"step-{step:012}.{ending}" for step in kept]
+
+
 def test_a_checkpoint_to_resume_from_is_written_by_the_clock(tmp_path, monkeypatch):
     names = []
     write = alphazero.CheckpointWriter.write

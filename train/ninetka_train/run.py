@@ -59,7 +59,7 @@ CURVE_POINTS = 10
 MAX_REFERENCE_GAMES = 200
 """Maximum number of games of each match of the final benchmark in which the network does not play."""
 
-CHANGEABLE_SETTINGS = ("threads", "checkpoint_every", "checkpoint_minutes", "curve_games")
+CHANGEABLE_SETTINGS = ("threads", "checkpoint_every", "keep_checkpoints", "checkpoint_minutes", "curve_games")
 """Settings that may change when a run is resumed."""
 LENGTH_SETTINGS = {"alphazero": "alphazero.rounds", "ppo": "ppo.moves"}
 """The setting of each algorithm for the length of a run. When a run is resumed, it may be changed to any value above

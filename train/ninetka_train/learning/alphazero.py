@@ -431,7 +431,7 @@ class _RoundRecorder:
         self, state: TrainState, folder: Path | None, report: Callable[[TrainState, Metrics], None] | None
     ) -> None:
         self._state, self._folder, self._report = state, folder, report
-        self.writer = CheckpointWriter(folder, state.config.checkpoint_minutes)
+        self.writer = CheckpointWriter(folder, state.config)
 
     def finish_round(self, numbers: Metrics) -> None:
         """Report the newest round, and write a checkpoint if one is due.

@@ -246,6 +246,9 @@ class TrainConfig(_Settings):
     """Whether to multiply in bfloat16; auto: if the GPU or processor supports it in hardware."""
     checkpoint_every: Count = 20
     """Rollouts (PPO) or rounds (AlphaZero) between two scheduled checkpoints."""
+    keep_checkpoints: NonNegativeCount = 2
+    """Number of newest scheduled checkpoints to keep; 0 for all. If the newest one gets damaged, a run is resumed from
+    the one before it."""
     curve_games: NonNegativeCount = 40
     """Games against each opponent, in each variant, in each of the ten measurements of the learning curve; 0 for no
     curve."""

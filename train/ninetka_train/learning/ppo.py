@@ -81,7 +81,7 @@ def train_ppo(
     use_threads(config.threads)
     learner = new_learner(config)
     numbers = restore(learner, folder) if resume and folder else {}
-    writer = CheckpointWriter(folder, config.checkpoint_minutes)
+    writer = CheckpointWriter(folder, config)
     with writer.save_on_error():
         if numbers:
             _finish_rollout(learner, writer, report, numbers)

@@ -28,8 +28,6 @@ from ninetka_train.learning.config import TrainConfig
 from ninetka_train.learning.processes import choose_device
 from ninetka_train.machine import processor_name
 
-NUM_KEPT_CHECKPOINTS = 2
-"""Number of scheduled checkpoints to keep: the newest, and the one before it in case the newest gets damaged."""
 STEP_PREFIX, RESUME_PREFIX = "step", "resume"
 """Prefixes of the names of scheduled checkpoints, and of the checkpoint that is only used for resuming."""
 UNREPORTED_KEY = "unreported"
@@ -71,14 +69,14 @@ class _HeldState:
 class CheckpointWriter:
     """Writes the checkpoints of one run: on schedule, after some minutes, and when the run is stopped."""
 
-    def __init__(self, folder: Path | None, minutes: float) -> None:
+    def __init__(self, folder: Path | None, config: TrainConfig) -> None:
         """Start the clock.
 
         Args:
             folder: of the run; None writes nothing.
-            minutes: minimum time between the last checkpoint and another one for resuming.
+            config: of the run: `checkpoint_minutes` and `keep_checkpoints`.
         """
-        self._folder, self._seconds = folder, 60 * minutes
+        self._folder, self._seconds, self._num_kept = folder, 60 * config.checkpoint_minutes, config.keep_checkpoints
         self._written = time.perf_counter()
         self._newest: _HeldState | None = None
         """The state after the newest complete round, unless it has been written."""
@@ -114,7 +112,7 @@ class CheckpointWriter:
             return
         del self._newest.about.notes[UNREPORTED_KEY]
         if scheduled:
-            _write_scheduled(self._folder, self._newest)
+            _write_scheduled(self._folder, self._newest, self._num_kept)
             self._newest, self._written = None, time.perf_counter()
         elif time.perf_counter() - self._written >= self._seconds:
             self._write_to_resume()
@@ -141,18 +139,14 @@ class CheckpointWriter:
             self._newest, self._written = None, time.perf_counter()
 
 
-def _write_scheduled(folder: Path, state: _HeldState) -> None:
+def _write_scheduled(folder: Path, state: _HeldState, num_kept: int) -> None:
     """Write a scheduled checkpoint; then remove the checkpoint for resuming and old scheduled checkpoints.
 
-    The newest `NUM_KEPT_CHECKPOINTS` scheduled checkpoints are kept.
+    The newest `num_kept` scheduled checkpoints are kept, or all of them for 0.
     """
     state.save(folder, STEP_PREFIX)
-    _remove_checkpoints(
-        [
-            *sorted(folder.glob(f"{STEP_PREFIX}-*.safetensors"))[:-NUM_KEPT_CHECKPOINTS],
-            *folder.glob(f"{RESUME_PREFIX}-*.safetensors"),
-        ]
-    )
+    old = sorted(folder.glob(f"{STEP_PREFIX}-*.safetensors"))[:-num_kept] if num_kept else []
+    _remove_checkpoints([*old, *folder.glob(f"{RESUME_PREFIX}-*.safetensors")])
 
 
 def _remove_checkpoints(checkpoints: Iterable[Path]) -> None:
