@@ -13,6 +13,7 @@ from learning.searches import LowestSlide, StoneEvaluator, some_search, with_net
 from ninetka_agents.ninetka.features import make_features
 from ninetka_agents.ninetka.network import Network, NetworkConfig
 from ninetka_agents.outputs import MASKED, Outputs, forward_states
+from ninetka_agents.search.gumbel import GumbelOptions, GumbelSearch
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import MOVEMENT, STATE_DTYPE, Phase
 from ninetka_train.learning.alphazero import (
@@ -283,6 +284,19 @@ def test_slide_share_keeps_fewer_slides():
     (all_placed, all_slid), (placed, slid) = (np.bincount(s.games["phase"] == MOVEMENT) for s in kept)
     assert 0.8 < placed / all_placed < 1.25
     assert 0.15 < slid / all_slid < 0.35
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
+def test_targets_are_the_searchs_policy_and_a_mix_of_its_values_and_the_winner(mix):
+    network = some_search(8)
+    search = GumbelSearch(network.evaluate, GumbelOptions(16, gumbel_scale=0, playouts=0))
+    plain = with_network(search, np.array([2, 3, 4]), 7, share=1.0, value_mix=0.0)
+    samples = with_network(search, np.array([2, 3, 4]), 7, share=1.0, value_mix=mix)
+    found = search.run(samples.games, np.random.default_rng(0))
+    np.testing.assert_allclose(samples.policy, found.policy, atol=2e-3)
+    mixed = mix * np.pad(found.values, ((0, 0), (0, 1))) + (1 - mix) * plain.values
+    np.testing.assert_allclose(samples.values, mixed, atol=1e-4)
+    assert set(np.unique(plain.values)) == {0, 1}  # the winner, see test_a_network_game_ends_by_its_most_probable_moves
 
 
 def test_policy_targets_sum_to_one():
