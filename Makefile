@@ -104,7 +104,7 @@ match: $(INSTALLED)  ## play MaxN, a tree search and a random player against eac
 	$(BIN)/ninetka evaluate maxn mcts:simulations=2000 random --players 3 --games 120
 
 ratings: $(INSTALLED)  ## rate all agents and networks of 9tka, Go and Kropki; write docs/ratings
-	$(BIN)/ninetka rate --game ninetka --anchor mcts:simulations=2000 --games 20 --markdown docs/ratings/ninetka.md
+	$(BIN)/ninetka rate --game ninetka --anchor maxn --games 20 --markdown docs/ratings/ninetka.md
 	$(BIN)/ninetka rate --game go --anchor mcts:simulations=200,rave,playouts=heavy --games 20 --markdown docs/ratings/go.md
 	$(BIN)/ninetka rate --game kropki --anchor mcts:simulations=200 --games 20 --markdown docs/ratings/kropki.md
 

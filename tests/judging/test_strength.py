@@ -53,6 +53,15 @@ def test_an_anchor_is_the_zero_of_ratings_and_of_their_intervals():
         summarise(results, anchor="missing")
 
 
+def test_the_pool_links_maxn_to_the_tree_search():
+    """With MaxN at 0, ratings have intervals only if MaxN wins some games against the weakest tree search."""
+    specs = ["maxn", *[spec for spec in default_pool("ninetka") if spec.startswith("mcts")][:2]]
+    results = play_games([make_agent(spec) for spec in specs], 2, 20, seed=0, opening_plies=4)
+    maxn, *others = summarise(results, anchor="maxn").agents
+    assert maxn.elo_interval is None
+    assert all(other.elo_interval for other in others)
+
+
 def test_ratings_page_ranks_agents_and_quotes_the_command():
     agents = [make_agent(spec, GO) for spec in ("random", "mcts:simulations=30")]
     page = ratings_page(

@@ -31,7 +31,7 @@ MIN_DEGREES_OF_FREEDOM = 4
 """Minimum degrees of freedom for an interval; a lineup of g rotation groups has g - 1."""
 INDEPENDENT_DEGREES_OF_FREEDOM = 10
 """Weight of the standard error of independent games in `half_widths`, in degrees of freedom."""
-BENCHMARK_OPPONENTS = ("random", "mcts:simulations=200", "mcts:simulations=2000")
+BENCHMARK_OPPONENTS = ("random", "mcts:simulations=50", "mcts:simulations=200", "mcts:simulations=2000")
 """Benchmark opponents for every game; each game adds its own."""
 NETWORK_WITH_SEARCH = "net:simulations=64"
 """Spec of a game's best network with search."""
