@@ -23,6 +23,12 @@ FIRST_STEP_OF_GO = FIRST_STEP.replace("ninetka_v0", "go_v0")
 PEER_STEP = (
     "from pettingzoo.classic import connect_four_v3 as e; e = e.env(); e.reset(seed=0); e.last(); e.step(3); e.last()"
 )
+FIRST_MATCHES = {
+    "9tka": "maxn mcts:simulations=200",
+    "Go": "mcts:simulations=200,rave mcts:simulations=200 --game go",
+    "9tka with a network": "net:simulations=64 maxn",
+}
+"""Arguments of `ninetka evaluate` for matches whose code is compiled first."""
 PRINT_PEAK = """
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
@@ -87,6 +93,24 @@ def rows() -> Iterator[Row]:
         with tempfile.TemporaryDirectory() as empty:
             cold = process_seconds(step, runs=1, cache=empty)
         yield Row(f"process to first step of {name}, cold cache", "s", cold, target=20.0, lower_is_better=True)
+    for name, agents in FIRST_MATCHES.items():
+        what = f"first match: two games, {name}, cold cache, time of all cores"
+        yield Row(what, "s", first_match_seconds(agents), lower_is_better=True)
+
+
+def first_match_seconds(agents: str) -> float:
+    """Return the processor time of `ninetka evaluate` for a match of two games with an empty compile cache."""
+    with tempfile.TemporaryDirectory() as empty:
+        before = _children_seconds()
+        command = [sys.executable, "-m", "ninetka_train", "evaluate", *agents.split(), "--games", "2"]
+        subprocess.run(command, check=True, env=os.environ | {"XDG_CACHE_HOME": empty}, capture_output=True)
+        return _children_seconds() - before
+
+
+def _children_seconds() -> float:
+    """Return the processor time of all processes that this process has started and waited for."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 if __name__ == "__main__":
