@@ -2,8 +2,9 @@
 
     python -m benchmarks.cluster_scale cluster.json docs/cluster
 
-Reads the file that `python -m benchmarks.cluster` wrote; writes docs/cluster.md and docs/cluster.png. Exits with an
-error if the simulation does not match the measured rounds. `benchmarks.cluster_simulation` is the simulation.
+Reads the file that `python -m benchmarks.cluster` wrote; writes docs/cluster.md, docs/cluster.png and
+docs/cluster-dark.png. Exits with an error if the simulation does not match the measured rounds.
+`benchmarks.cluster_simulation` is the simulation.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from benchmarks.cluster_simulation import (
     CORES,
@@ -29,6 +32,18 @@ from benchmarks.cluster_simulation import (
     min_task_factor,
     profile_costs,
     simulated_seconds,
+)
+from ninetka_env.core.files import replace_files
+from ninetka_train.reporting.style import (
+    HEIGHT,
+    NARROW_WIDTH,
+    REFERENCE,
+    add_caption,
+    counted,
+    legend_columns,
+    markdown_pair,
+    picture_pair,
+    series,
 )
 
 TABLE_CORES = (1, 2, 4, 10, 32, 256, 1024, 10_000)
@@ -54,7 +69,7 @@ python -m benchmarks.cluster_scale cluster.json docs/cluster
 Efficiency is the fraction of the workers' time that is spent playing games. *Default settings* are those of
 `configs/quick.yaml`, in rounds whose games are all played by the network.
 
-![Efficiency by cores]({picture})
+{picture}
 
 ## In short
 
@@ -242,13 +257,13 @@ def required_games_table(measured: dict[str, Any]) -> str:
     return table(["settings", "learner, times one core", "overlap", "in tasks as above", "in tasks of 8"], rows)
 
 
-def page(measured: dict[str, Any], picture: str) -> str:
-    """Return the page as Markdown."""
+def page(measured: dict[str, Any], picture: Path) -> str:
+    """Return the page as Markdown; `picture` is the path of the light picture, in the same folder."""
     profiles = measured["profiles"]
     default, costs = profiles["default settings"], profile_costs(profiles["default settings"], measured[CALL_KEY])
     return PAGE.format(
         **{name: measured[name] for name in ("machine", "cores")},
-        picture=picture,
+        picture=markdown_pair("Efficiency by cores", picture),
         aim=TARGET_CORES,
         faster=LEARNER_SPEEDUP,
         node_cores=NODE_CORES,
@@ -274,16 +289,28 @@ def page(measured: dict[str, Any], picture: str) -> str:
     )
 
 
-def draw(curves: dict[str, Costs], path: Path) -> None:
-    """Draw the efficiencies by number of cores."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
+def draw(curves: dict[str, Costs]) -> Figure:
+    """Return a figure of the efficiencies by number of cores."""
+    figure = Figure((NARROW_WIDTH, 1.5 * HEIGHT))
+    add_caption(figure, caption(curves))
     axes = figure.subplots()
-    for name, costs in curves.items():
-        axes.plot(CORES, [efficiency(costs, workers) for workers in CORES], "o-", markersize=3.5, label=name)
-    axes.axhline(MIN_EFFICIENCY, color="#667085", linewidth=1, linestyle=(0, (4, 3)))
-    axes.set(xscale="log", ylim=(0, 1.05), xlabel="cores", ylabel="share of the cores' time spent playing")
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    for number, (name, costs) in enumerate(curves.items()):
+        axes.plot(CORES, [efficiency(costs, workers) for workers in CORES], label=name, **series(number))
+    axes.axhline(MIN_EFFICIENCY, **REFERENCE)
+    axes.set(xscale="log", ylim=(0, 1.05), xlabel="cores", ylabel="time spent playing", title="Efficiency by cores")
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda cores, _: f"{cores:,.0f}"))
+    figure.legend(loc="outside lower left", ncols=legend_columns(curves, NARROW_WIDTH))
+    return figure
+
+
+def caption(curves: dict[str, Costs]) -> str:
+    """Return the caption of the figure: the number of measured tasks, and that the curves are simulated."""
+    tasks = counted(len(costs.task_seconds) for costs in curves.values())
+    return (
+        f"Simulated rounds with the measured times of n = {tasks} tasks, without intervals; "
+        f"dotted: {MIN_EFFICIENCY:.0%}"
+    )
 
 
 def main() -> None:
@@ -294,9 +321,13 @@ def main() -> None:
     arguments = parser.parse_args()
     measured = json.loads(arguments.measured.read_text(encoding="utf-8"))
     picture = arguments.out.with_suffix(".png")
-    draw(simulated_curves(measured), picture)
-    arguments.out.with_suffix(".md").write_text(page(measured, picture.name), encoding="utf-8")
-    print(f"{checked_table(measured)}\nwrote {arguments.out}.md and .png")
+    replace_files(
+        {
+            arguments.out.with_suffix(".md"): [page(measured, picture).encode()],
+            **picture_pair(picture, partial(draw, simulated_curves(measured))),
+        }
+    )
+    print(f"{checked_table(measured)}\nwrote {arguments.out}.md, .png and -dark.png")
     if any(
         abs(simulated_seconds(measured, one) / one["seconds"] - 1) > TOLERANCE for one in measured["rounds"].values()
     ):

@@ -94,7 +94,9 @@ def test_a_curve_plays_each_budget_against_the_same_opponent(tmp_path):
     done = run("curve", "mcts:threads=1", "mcts:rave,threads=1", "--against", "random", "--game", GO, "--games", 6,
                "--simulations", "1,40", "--seconds", "0.001", "--out", out, "--seed", 4)  # fmt: skip
     assert done.exit_code == 0, done.output
-    assert (tmp_path / "strength.5.png").read_bytes().startswith(b"\x89PNG")
+    assert done.stdout.endswith(f"wrote {out}.png, -dark.png and .json\n")
+    for name in ("strength.5.png", "strength.5-dark.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
     written = json.loads((tmp_path / "strength.5.json").read_text(encoding="utf-8"))
     points = written["points"]
     assert [(point["agent"], point["budget"], point["amount"]) for point in points] == [

@@ -110,6 +110,7 @@ def test_the_final_benchmark_is_printed_and_saved(tmp_path):
     assert "imitating mcts with 8 playouts (1 round of its games)" in done.stderr
     assert (folder / "report.html").exists()
     assert (folder / "report.png").exists()
+    assert (folder / "report-dark.png").exists()
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     again = train(tmp_path, "threads=1", *SMALL["alphazero"], options=("--resume",))
     assert again.exit_code == 0, again.output

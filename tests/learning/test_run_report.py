@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
@@ -23,6 +24,7 @@ from ninetka_train.judging.ratings import wilson_interval
 from ninetka_train.judging.report import evaluation_dict
 from ninetka_train.judging.saved_games import game_records
 from ninetka_train.reporting import run_data
+from ninetka_train.reporting.page import write_page
 from ninetka_train.reporting.run_data import read_run, report_tables, summary
 from ninetka_train.reporting.run_report import write_report
 
@@ -89,21 +91,40 @@ class Page(HTMLParser):
             self.cells.append(data)
 
 
-def test_the_report_is_one_picture_and_one_page_that_loads_nothing(folder):
+def test_the_report_is_two_pictures_and_a_page_that_loads_nothing(folder):
     write_report(folder)
-    assert (folder / "report.png").read_bytes().startswith(b"\x89PNG")
+    pictures = [(folder / name).read_bytes() for name in ("report.png", "report-dark.png")]
+    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+    assert pictures[0] != pictures[1]
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
     assert page.open == page.loaded == []
     assert "url(http" not in text
     assert "@import" not in text
     assert "a<b" in page.text
-    assert "#1f2430" not in text.split("</style>")[1]  # the page's theme colours the pictures
+    drawn = "".join(re.findall(r"(?s)<figure>.*?</figure>", text))
+    assert not re.findall(r"#[0-9a-f]{6}\b", drawn)  # the page's theme colours the plots
     run = read_run(folder)
     cells = [cell for sheet in report_tables(run) for row in (sheet.columns, *sheet.rows) for cell in row]
     assert page.cells == cells
     assert text.count("<figure>") == 2 * 2 + 2
     assert text.count('class="board"') == 6
+
+
+def test_a_report_is_written_completely_or_not_at_all(folder, monkeypatch):
+    monkeypatch.setattr("ninetka_train.reporting.page.write_page", lambda run: "\udc80")  # cannot be encoded
+    with pytest.raises(UnicodeEncodeError):
+        write_report(folder)
+    assert not list(folder.glob("report*"))
+
+
+def test_captions_of_the_page_say_the_number_of_games_and_the_intervals(folder):
+    text = write_page(read_run(folder))
+    captions = re.findall("<figcaption>(.*?)</figcaption>", text)
+    assert len(captions) == text.count("<figure>")
+    assert captions[0].startswith("Wins in 6 to 10 games per point; areas: 95 % Wilson intervals")
+    assert captions[1].startswith("Wins in 6 games per row; bars: 95 % Wilson intervals")
+    assert captions[-1] == "n = 9 rollouts."
 
 
 def test_tables_show_the_figures_of_the_evaluation(folder):

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 from ninetka.brute import brute_force_winner
+from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
+from ninetka_env.api.record_files import write_records
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
+from ninetka_train.cli import app
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.results import Results
 from ninetka_train.judging.saved_games import game_records
-from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, analyze, save_plot
+from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, analyze
 from ninetka_train.ninetka.blunders import exact_figures
 
 
@@ -67,9 +70,22 @@ def test_a_small_budget_leaves_the_start_unsolved(results: Results) -> None:
     assert "not solved" in list(analysis_text(analysis))[-1]
 
 
-def test_the_plot_is_a_png_file(results: Results, tmp_path: Path) -> None:
-    save_plot(analyze(next(game_records(results))), tmp_path / "course.png")
-    assert (tmp_path / "course.png").read_bytes().startswith(b"\x89PNG")
+def test_the_command_writes_the_analysis_and_two_pictures(results: Results, tmp_path: Path) -> None:
+    games, json_file, png = (tmp_path / name for name in ("games.txt", "course.json", "course.png"))
+    write_records(games, game_records(results))
+    arguments = ["analyze", str(games), "--nodes", "1000", "--json", str(json_file), "--png", str(png)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    pictures = [png, tmp_path / "course-dark.png"]
+    assert done.stderr == "".join(f"wrote {path}\n" for path in (json_file, *pictures))
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+    before = json_file.read_bytes()
+    pictures[1].unlink()
+    pictures[1].mkdir()
+    done = CliRunner().invoke(app, ["analyze", str(games), "--json", str(json_file), "--png", str(png)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "course-dark.png: cannot write" in done.stderr
+    assert json_file.read_bytes() == before
 
 
 def test_a_game_without_slides_is_refused() -> None:

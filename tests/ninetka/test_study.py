@@ -71,11 +71,13 @@ def test_unsolved_moves_are_not_counted_as_losing():
 def test_the_command_writes_a_page_a_picture_and_the_figures(few_agents, tmp_path):
     done = CliRunner().invoke(app, ["study", "--out", str(tmp_path / "docs" / "perfect"), "--games", "1"])
     assert done.exit_code == 0, done.output
-    assert done.stdout == f"wrote {tmp_path / 'docs' / 'perfect.md'}, .png and .json\n"
+    assert done.stdout == f"wrote {tmp_path / 'docs' / 'perfect.md'}, .png, -dark.png and .json\n"
     page = (tmp_path / "docs" / "perfect.md").read_text(encoding="utf-8")
-    assert "(perfect.png)" in page
+    assert "(perfect.png#only-light)" in page
+    assert "(perfect-dark.png#only-dark)" in page
     assert "| `maxn:depth=1` |" in page
-    assert (tmp_path / "docs" / "perfect.png").read_bytes().startswith(b"\x89PNG")
+    for name in ("perfect.png", "perfect-dark.png"):
+        assert (tmp_path / "docs" / name).read_bytes().startswith(b"\x89PNG")
     assert set(json.loads((tmp_path / "docs" / "perfect.json").read_text(encoding="utf-8"))["blunders"]) == {
         "random",
         "maxn:depth=1",

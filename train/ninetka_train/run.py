@@ -8,7 +8,7 @@ The folder contains:
 - `best`: the network of the measurement with the most wins;
 - `step-*`, `resume-*`: checkpoints (see `ninetka_train.learning.resume`);
 - `evaluation.json`: the benchmark at the end; `games.txt`: some of its games;
-- `report.png`, `report.html`: the report (see `ninetka_train.reporting.run_data`).
+- `report.png`, `report-dark.png`, `report.html`: the report (see `ninetka_train.reporting.run_data`).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -89,7 +90,8 @@ def analyze(
         Path | None, typer.Option("--json", metavar="FILE", help="Write the analysis to this file.")
     ] = None,
     png: Annotated[
-        Path | None, typer.Option("--png", metavar="FILE", help="Write a picture of the course of the game.")
+        Path | None,
+        typer.Option("--png", metavar="FILE.png", help="Write a picture of the game, also FILE-dark.png."),
     ] = None,
 ) -> None:
     """Show which slides of a two-player game of 9tka gave the win away.
@@ -99,25 +101,28 @@ def analyze(
     import json
 
     from ninetka_env.api.record_files import find_record
-    from ninetka_env.core.files import check_writable, replace_file
-    from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, save_plot
+    from ninetka_env.core.files import StrPath, check_writable, replace_files
+    from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, draw_analysis
     from ninetka_train.ninetka.analyze import analyze as run
+    from ninetka_train.reporting.style import picture_pair, picture_paths
 
+    contents: dict[StrPath, list[bytes]] = {}
     with exit_on_error("pictures"):
         record = find_record(file, number)
         if png:  # before the analysis, which may take minutes
             importlib.import_module("matplotlib")
         _check_ending("--png", png, (".png",))
-        for path in filter(None, (json_file, png)):
+        for path in filter(None, (json_file, *(picture_paths(png) if png else ()))):
             check_writable(path)
         analysis = run(record, nodes)
         typer.echo("\n".join(analysis_text(analysis)))
         if json_file:
-            replace_file(json_file, [(json.dumps(analysis_dict(analysis), indent=2) + "\n").encode()])
+            contents[json_file] = [(json.dumps(analysis_dict(analysis), indent=2) + "\n").encode()]
         if png:
-            save_plot(analysis, png)
-    for path in filter(None, (json_file, png)):
-        typer.echo(f"wrote {path}", err=True)
+            contents |= picture_pair(png, partial(draw_analysis, analysis))
+        replace_files(contents)
+    for written in contents:
+        typer.echo(f"wrote {written}", err=True)
 
 
 def solve(
@@ -147,7 +152,8 @@ def solve(
 
 def study(
     out: Annotated[
-        Path, typer.Option("--out", metavar="PATH", help="Write PATH.md, PATH.png and PATH.json, such as docs/study.")
+        Path,
+        typer.Option("--out", metavar="PATH", help="Write PATH.md, .png, -dark.png and .json, such as docs/study."),
     ],
     games: Annotated[int, integer_option("--games", "-g", help="Games per agent.")] = 100,
     seed: Annotated[int, integer_option("--seed", help="Determines every game.")] = 0,
@@ -159,11 +165,11 @@ def study(
 
         importlib.import_module("matplotlib")  # report a missing package before playing for minutes
         out.parent.mkdir(parents=True, exist_ok=True)
-        for ending in (".md", ".png", ".json"):
+        for ending in (".md", ".png", "-dark.png", ".json"):
             check_writable(with_extension(out, ending))
         found = module.study(games, seed, lambda what: typer.echo(what, err=True))
         module.write_study(found, out)
-    typer.echo(f"wrote {with_extension(out, '.md')}, .png and .json")
+    typer.echo(f"wrote {with_extension(out, '.md')}, .png, -dark.png and .json")
 
 
 def gtp(

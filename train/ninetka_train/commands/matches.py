@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -247,7 +248,8 @@ def curve(
         typer.Argument(metavar="AGENT...", help="Agents to measure, without a budget, such as: net  mcts:rave"),
     ],
     path: Annotated[
-        Path, typer.Option("--out", metavar="PATH", help="Write PATH.png and PATH.json, such as docs/strength.")
+        Path,
+        typer.Option("--out", metavar="PATH", help="Write PATH.png, -dark.png and .json, such as docs/strength."),
     ],
     against: Annotated[str, typer.Option("--against", metavar="AGENT", help="The agent in all other seats.")],
     seconds: Annotated[
@@ -273,7 +275,7 @@ def curve(
     with exit_on_error("curves"), match_runner.exit_on_match_error(games):
         from ninetka_train.reporting.strength import draw_curve  # noqa: F401  # report a missing package before games are played
 
-        for ending in (".png", ".json"):
+        for ending in (".png", "-dark.png", ".json"):
             check_writable(with_extension(path, ending))
         texts = {"seconds": seconds, "simulations": simulations}
         plan = plan_points(agents, {name: parse_amounts(name, text) for name, text in texts.items()})
@@ -282,7 +284,7 @@ def curve(
         )  # fmt: skip
         evaluations, reason = _play_points(matches)
         _write_curve(path, plan, against, evaluations)
-    typer.echo(f"wrote {with_extension(path, '.png')} and .json")
+    typer.echo(f"wrote {with_extension(path, '.png')}, -dark.png and .json")
     if isinstance(reason, AgentError):
         fail(match_runner.first_line(reason), code=1)
     if reason:
@@ -309,13 +311,15 @@ def _play_points(matches: Sequence[Match]) -> tuple[list[Evaluation], BaseExcept
 
 
 def _write_curve(path: Path, plan: Sequence[PlannedPoint], against: str, evaluations: Sequence[Evaluation]) -> None:
-    """Write the picture and the figures of the points that were played: both files or neither."""
+    """Write the pictures and the figures of the points that were played: all files or none."""
     import json
 
     from ninetka_env.core.files import replace_files, with_extension
     from ninetka_train.judging.curve import curve_dict, make_curve
     from ninetka_train.reporting.strength import draw_curve
+    from ninetka_train.reporting.style import picture_pair
 
     found = make_curve(plan, against, evaluations)
     text = json.dumps(curve_dict(found), indent=1, allow_nan=False) + "\n"
-    replace_files({with_extension(path, ".png"): [draw_curve(found)], with_extension(path, ".json"): [text.encode()]})
+    pictures = picture_pair(with_extension(path, ".png"), partial(draw_curve, found))
+    replace_files({**pictures, with_extension(path, ".json"): [text.encode()]})

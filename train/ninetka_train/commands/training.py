@@ -136,7 +136,10 @@ def report(
         Path, typer.Argument(metavar="FOLDER", help="Folder of a run, such as runs/quick; it may still be training.")
     ],
 ) -> None:
-    """Print the results of a training run; write report.png and report.html."""
+    """Print the results of a training run; write report.html and pictures.
+
+    The pictures of all plots are report.png and, on a dark page, report-dark.png.
+    """
     with exit_on_error("reports"):
         from ninetka_train.reporting.run_report import print_run, write_report
 

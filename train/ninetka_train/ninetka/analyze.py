@@ -13,8 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,11 +21,15 @@ from ninetka_agents.ninetka.exact_maxn import solve_max_n
 from ninetka_agents.ninetka.force import can_force_win
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch, value_for
 from ninetka_env.api.records import GameRecord
-from ninetka_env.core.files import replace_file
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import action_name
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_env.games.ninetka.text import SEATS
+from ninetka_train.reporting.style import HEIGHT, INK, WIDTH, add_caption, series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 OUTCOMES = {WON: "won", UNKNOWN: "unknown", LOST: "lost"}
 
@@ -130,34 +133,50 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
     return dataclasses.asdict(analysis)
 
 
-def save_plot(analysis: Analysis, path: Path) -> None:
-    """Plot an analysis: the seat that is winning at each ply, the share of moves that win, and the mistakes.
+def draw_analysis(analysis: Analysis) -> Figure:
+    """Return a figure of the seat that is winning at each ply, the share of moves that win, and the mistakes."""
+    from matplotlib.figure import Figure  # matplotlib is slow to import
+    from matplotlib.ticker import MaxNLocator
 
-    Raises:
-        OSError: if the image cannot be written; an existing file is left unchanged.
-        ValueError: if the file's suffix is not an image format.
-    """
-    from io import BytesIO
-
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    figure = Figure((WIDTH, 1.3 * HEIGHT))
+    add_caption(figure, analysis_caption(analysis))
     axes = figure.subplots()
-    for seat, colour in enumerate(("#d9a400", "#2b6cb0")):
+    _draw_winning_seats(axes, analysis)
+    for seat, name in enumerate(SEATS[:2]):
         own = [ply for ply in analysis.plies if ply.seat == seat]
         shares = [100 * len(ply.winning) / ply.legal for ply in own]
-        axes.plot([ply.ply for ply in own], shares, "o-", color=colour, label=f"{SEATS[seat]} to move", markersize=4)
-        wrong = [(ply.ply, share) for ply, share in zip(own, shares, strict=True) if ply.mistake]
-        axes.plot([x for x, _ in wrong], [y for _, y in wrong], "x", color="#c53030", markersize=11, markeredgewidth=2)
+        axes.plot([ply.ply for ply in own], shares, label=f"seat {seat} ({name}) to move", **series(seat))
+    wrong = [(ply.ply, 100 * len(ply.winning) / ply.legal) for ply in analysis.plies if ply.mistake]
+    axes.plot([x for x, _ in wrong], [y for _, y in wrong], "x", color=INK, ms=11, mew=2, label="gives the win away")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set(xlabel="ply", ylabel="moves that win, %", ylim=(-5, 105), title="Moves that win, by ply")
+    axes.grid(axis="x", visible=False)
+    figure.legend(loc="outside lower left", ncols=3)
+    return figure
+
+
+def analysis_caption(analysis: Analysis) -> str:
+    """Return the caption of the figure: the number of decisions, and what the background is."""
+    return (
+        f"Perfect play in n = {len(analysis.plies)} decisions, of which {analysis.unknown} were not solved within "
+        f"{analysis.nodes:,} nodes; exact values, so without intervals. Background: the seat that is winning, plain "
+        "for seat 0, hatched for seat 1, and none if not solved."
+    )
+
+
+def _draw_winning_seats(axes: Axes, analysis: Analysis) -> None:
     for ply in analysis.plies:
         if ply.before != OUTCOMES[UNKNOWN]:
-            holder = ply.seat if ply.before == OUTCOMES[WON] else 1 - ply.seat
-            axes.axvspan(ply.ply - 0.5, ply.ply + 0.5, color=("#d9a400", "#2b6cb0")[holder], alpha=0.12, linewidth=0)
-    axes.set(xlabel="ply", ylabel="moves that win, %", ylim=(-5, 105), title="Background: seat that is winning")
-    axes.legend(loc="upper left", frameon=False)
-    picture = BytesIO()
-    figure.savefig(picture, format=path.suffix.removeprefix(".") or "png", dpi=150)
-    replace_file(path, [picture.getvalue()])
+            seat = ply.seat if ply.before == OUTCOMES[WON] else 1 - ply.seat
+            colour = series(seat)["color"]
+            axes.axvspan(
+                ply.ply - 0.5,
+                ply.ply + 0.5,
+                facecolor=(colour, 0.16),
+                edgecolor=(colour, 0.5),
+                linewidth=0,
+                hatch="///" * seat,
+            )
 
 
 def solution_text(game: Game, nodes: int = 10_000_000) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A study of two-player 9tka with the exact solver: winners after placement, number of winning moves, blunder rates.
 
 `ninetka study --out docs/perfect-play` plays each agent against itself from random neutral stones, solves the
-positions, and writes a page of tables (`.md`), a plot (`.png`) and the numbers (`.json`).
+positions, and writes a page of tables (`.md`), a plot (`.png`, `-dark.png`) and the numbers (`.json`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +25,19 @@ from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.ratings import Interval, clustered_interval, wilson_interval
 from ninetka_train.judging.ratings_page import markdown_table
 from ninetka_train.ninetka.blunders import Decisions, find_decisions, first_slide_positions
+from ninetka_train.reporting.style import (
+    HEIGHT,
+    INK,
+    WIDTH,
+    add_caption,
+    counted,
+    markdown_pair,
+    picture_pair,
+    series,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PLACERS = ("random", "maxn", "mcts:simulations=2000", "net")
 """Agents whose placements are evaluated by solving the first position of the movement phase."""
@@ -142,18 +157,20 @@ def _share(decisions: Decisions, counted: str, of: str) -> Proportion:
 
 
 def write_study(found: StudyResult, path: Path) -> None:
-    """Write the study to `path` with the suffixes .md, .png and .json: all three files, or none if one fails."""
+    """Write the study to `path` with the suffixes .md, .png, -dark.png and .json: all files, or none if one fails."""
     values = {"environment": get_definition("ninetka").version, "package": __version__, **asdict(found)}
-    contents = {
-        with_extension(path, ".md"): markdown_page(found, with_extension(path, ".png").name).encode(),
-        with_extension(path, ".png"): plot_png(found),
-        with_extension(path, ".json"): (json.dumps(values, indent=1) + "\n").encode(),
-    }
-    replace_files({target: [content] for target, content in contents.items()})
+    picture = with_extension(path, ".png")
+    replace_files(
+        {
+            with_extension(path, ".md"): [markdown_page(found, picture).encode()],
+            **picture_pair(picture, partial(draw_study, found)),
+            with_extension(path, ".json"): [(json.dumps(values, indent=1) + "\n").encode()],
+        }
+    )
 
 
-def markdown_page(found: StudyResult, picture_name: str) -> str:
-    """Return the page as Markdown."""
+def markdown_page(found: StudyResult, picture: Path) -> str:
+    """Return the page as Markdown; `picture` is the path of the light picture, in the same folder."""
     first = [(spec, str(found.second_wins[spec]), _percent(found.solved[spec])) for spec in PLACERS]
     winning = [
         (spec, *(_winning_cell(found.winning[spec][slides], found.complete[spec][slides]) for slides in SLIDES))
@@ -174,7 +191,7 @@ def markdown_page(found: StudyResult, picture_name: str) -> str:
             f"ninetka study --out docs/perfect-play --games {found.games} --seed {found.seed}",
             "```",
             "",
-            f"![Blunders and winning moves]({picture_name})",
+            markdown_pair("Blunders and winning moves", picture),
             "",
             "## Who wins from the first slide",
             "",
@@ -210,29 +227,41 @@ def _percent(share: Proportion) -> str:
     return f"{100 * share.count / share.total:.1f}"
 
 
-def plot_png(found: StudyResult) -> bytes:
-    """Return a PNG with the blunder rates and the share of winning moves by the number of slides made."""
-    import io
+def draw_study(found: StudyResult) -> Figure:
+    """Return a figure with the blunder rates and the share of winning moves by the number of slides made."""
+    from matplotlib.figure import Figure  # matplotlib is slow to import
 
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4.6), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    figure = Figure((WIDTH, 1.7 * HEIGHT))
+    add_caption(figure, study_caption(found))
+    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     known = {spec: share for spec, share in found.blunders.items() if share.interval}
     rates = np.array([100 * share.count / share.total for share in known.values()])
     bounds = 100 * np.array([share.interval for share in known.values()]).T
-    places = np.arange(len(known))
-    left.barh(places, rates, color="#4878a8", xerr=np.abs(bounds - rates), ecolor="#333333", capsize=2)
-    left.set_yticks(places, list(known))
+    left.barh(range(len(known)), rates, color=series(0)["color"], xerr=np.abs(bounds - rates), ecolor=INK, capsize=2)
+    left.set_yticks(range(len(known)), list(known))
     left.invert_yaxis()
-    left.set(xlabel="wins given away per decision in a won position, %", title="Blunders")
-    for spec, shares in found.winning.items():
+    left.grid(axis="y", visible=False)
+    left.set(xlabel="wins given away per decision, %", title="Blunders in won positions")
+    for number, (spec, shares) in enumerate(found.winning.items()):
         points = [(slides, 100 * share) for slides, share in shares.items() if share is not None]
-        right.plot(*zip(*points, strict=True), marker="o", label=spec)
+        right.plot([slides for slides, _ in points], [share for _, share in points], label=spec, **series(number))
+    right.set_xticks(SLIDES)
     right.set(xlabel="slides made", ylabel="moves that win, %", title="Winning moves in won positions", ylim=(0, 102))
-    right.legend(title="played by", frameon=False)
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
-    return buffer.getvalue()
+    right.legend(title="played by")
+    return figure
+
+
+def study_caption(found: StudyResult) -> str:
+    """Return the caption of the figure: the numbers of games, decisions and positions, and what the bars are."""
+    decisions = counted(share.total for share in found.blunders.values())
+    positions = counted(
+        complete.count
+        for spec, shares in found.winning.items()
+        for slides, complete in found.complete[spec].items()
+        if shares[slides] is not None
+    )
+    return (
+        f"Two-player 9tka, {found.games:,} games per agent against itself, seed {found.seed}. Blunders: {decisions} "
+        f"decisions per agent; bars: 95 % intervals, with games as clusters. Winning moves: means over {positions} "
+        "solved positions per point, without intervals."
+    )

@@ -12,7 +12,7 @@ import yaml
 from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.api.rendering import render_svg, svg_style
 from ninetka_train.judging.texts import percent
-from ninetka_train.reporting.figures import DARK, LIGHT, Panel, draw_svg, learning_panels, strength_panels
+from ninetka_train.reporting.figures import Panel, draw_svg, learning_panels, strength_panels
 from ninetka_train.reporting.run_data import (
     NETWORK,
     PHASE_AGENTS,
@@ -22,6 +22,7 @@ from ninetka_train.reporting.run_data import (
     report_tables,
     summary,
 )
+from ninetka_train.reporting.style import DARK, LIGHT
 
 SHOWN_GAMES = 6
 
@@ -62,8 +63,7 @@ def _interval(share: WinShare) -> str:
 
 def _figure(panel: Panel) -> str:
     svg = draw_svg(panel).replace("<svg ", f'<svg role="img" aria-label="{escape(panel.alt_text)}" ', 1)
-    caption = f"<figcaption>{escape(panel.caption)}</figcaption>" if panel.caption else ""
-    return f"<figure><h3>{escape(panel.title)}</h3>{svg}{caption}</figure>"
+    return f"<figure><h3>{escape(panel.title)}</h3>{svg}<figcaption>{escape(panel.caption)}</figcaption></figure>"
 
 
 def _table(sheet: ReportTable) -> str:

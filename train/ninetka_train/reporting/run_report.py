@@ -1,26 +1,31 @@
-"""The report of a run, which may still be training: tables for a terminal, `report.png` and `report.html`."""
+"""The report of a run, which may still be training: tables for a terminal, pictures and a page."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from rich.text import Text
 
-from ninetka_env.core.files import replace_file
+from ninetka_env.core.files import replace_files
 from ninetka_train.judging.report import new_table, report_console
 from ninetka_train.reporting.run_data import read_run, report_tables, summary
+from ninetka_train.reporting.style import picture_pair, picture_paths
 
 PNG, HTML = "report.png", "report.html"
 
 
 def write_report(folder: Path) -> None:
-    """Write `report.png` and `report.html` into the folder of a run; raise errors as `read_run` does."""
-    from ninetka_train.reporting.figures import draw_png  # matplotlib is slow to import
+    """Write `report.png`, `report-dark.png` and `report.html` into the folder of a run: all of them, or none.
+
+    Raise errors as `read_run` does.
+    """
+    from ninetka_train.reporting.figures import draw_report  # matplotlib is slow to import
     from ninetka_train.reporting.page import write_page
 
     run = read_run(folder)
-    replace_file(folder / PNG, [draw_png(run)])
-    replace_file(folder / HTML, [write_page(run).encode()])
+    pictures = picture_pair(folder / PNG, partial(draw_report, run))
+    replace_files({**pictures, folder / HTML: [write_page(run).encode()]})
 
 
 def print_run(folder: Path) -> None:
@@ -34,6 +39,6 @@ def print_run(folder: Path) -> None:
         console.print()
         console.print(table)
     console.print()
-    for name in (PNG, HTML):
-        if (folder / name).exists():
-            console.print(Text(f"{folder / name}"))
+    for path in (*picture_paths(folder / PNG), folder / HTML):
+        if path.exists():
+            console.print(Text(f"{path}"))
