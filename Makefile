@@ -60,6 +60,7 @@ fuzz: $(INSTALLED)  ## try 300,000 random inputs and 1,000 random command lines:
 lint: $(INSTALLED)  ## check style, format and words, and the types of the page's JavaScript
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	git ls-files '*.md' | xargs $(BIN)/ruff format --check --line-length 88
 	$(BIN)/python tools/words.py
 	@$(MAKE) --no-print-directory lint-page
 

@@ -25,12 +25,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
 import typer
 import yaml
-from page import Block, blocks_of
+from page import FENCED_BLOCK, Block, blocks_of
 from requirements import needs_posix
 
 from ninetka_env.games.ninetka.definition import OPTIONS
@@ -131,6 +132,17 @@ def test_examples_in_docstrings_run(path: Path) -> None:
     failed, tried = doctest.testmod(module)
     assert tried
     assert not failed
+
+
+MAX_COLUMNS = 88
+"""Width of code on the site at a window of 1,280 pixels; longer lines scroll."""
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/trainers/*.md")) + PAGES, ids=lambda page: page.stem)
+def test_lines_of_blocks_fit_the_page(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    lines = "".join(dedent(block["text"]) for block in FENCED_BLOCK.finditer(text)).splitlines()
+    assert [line for line in lines if len(line) > MAX_COLUMNS] == []
 
 
 # Text between the blocks
