@@ -43,6 +43,8 @@ from ninetka_train.cli import app
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 PAGES += sorted(set(ROOT.glob("docs/**/*.md")) - set(ROOT.glob("docs/trainers/*.md")))
+CARDS = sorted(path for folder in ("networks", "agents") for path in ROOT.glob(f"{folder}/**/*.md"))
+ALL_PAGES = PAGES + sorted(ROOT.glob("docs/trainers/*.md")) + CARDS
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
 NINETKA_PAGE = TEXTS["docs/games/ninetka.md"]
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef)
@@ -138,7 +140,7 @@ MAX_COLUMNS = 88
 """Width of code on the site at a window of 1,280 pixels; longer lines scroll."""
 
 
-@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/trainers/*.md")) + PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_lines_of_blocks_fit_the_page(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     lines = "".join(dedent(block["text"]) for block in FENCED_BLOCK.finditer(text)).splitlines()
@@ -250,6 +252,12 @@ def test_pages_have_no_placeholders() -> None:
 
 
 # Tables
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_columns_of_tables_have_names(page: Path) -> None:
+    headers = re.findall(r"^ *(\|.*\|)\n *\|[-: |]+\|$", page.read_text(encoding="utf-8"), re.M)
+    assert [header for header in headers if not all(cell.strip() for cell in header.strip("|").split("|"))] == []
 
 
 def table(name: str) -> list[str]:
