@@ -137,7 +137,7 @@ def test_examples_in_docstrings_run(path: Path) -> None:
 
 
 MAX_COLUMNS = 88
-"""Width of code on the site at a window of 1,280 pixels; longer lines scroll."""
+"""Columns of code that fit the site in a window of 1,280 pixels, by `docs/style.css`; longer lines scroll."""
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
