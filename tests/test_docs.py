@@ -34,11 +34,13 @@ import yaml
 from page import FENCED_BLOCK, Block, blocks_of
 from requirements import needs_posix
 
+from ninetka_env import __version__
 from ninetka_env.games.ninetka.definition import OPTIONS
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
 from ninetka_env.games.ninetka.observation import PLANES, SHAPE
 from ninetka_env.games.ninetka.rules import STATE_DTYPE
 from ninetka_train.cli import app
+from ninetka_train.commands.group import FORMER_COMMANDS, GAME_OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
@@ -244,6 +246,19 @@ def test_readme_links_exist() -> None:
     targets = re.findall(r"\]\(([^)#]+)\)", TEXTS["README.md"])
     assert targets
     assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_changelog_has_the_version_of_the_package_and_short_lines() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## \[([\d.]+)\] - (?:unreleased|\d{4}-\d\d-\d\d)$", text, re.M)[1] == __version__
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_former_commands_and_options_in_the_changelog_are_answered() -> None:
+    """The changelog names each former spelling that a command answers."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("These spellings end in an error")[2]
+    former = [f"`ninetka {old}` is `ninetka {new}`" for old, new in FORMER_COMMANDS.items()]
+    assert [one for one in [*former, *GAME_OPTIONS] if one not in text] == []
 
 
 def test_pages_have_no_placeholders() -> None:
