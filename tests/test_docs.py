@@ -209,6 +209,14 @@ def test_files_and_modules_in_the_text_exist() -> None:
             assert exists(name), (page, span)
 
 
+def test_tests_in_the_text_exist() -> None:
+    named = {span for _, span in spans() if re.fullmatch(r"tests/[\w/]+\.py::\w+", span)}
+    assert named
+    for span in named:
+        path, _, name = span.partition("::")
+        assert lines_of((ROOT / path).read_text(encoding="utf-8"), name), span
+
+
 def exists(name: str) -> bool:
     """Return whether a dotted name is a module, or a name that occurs in the text of a module."""
     parts, places = name.split("."), (ROOT, ROOT / "agents", ROOT / "train")

@@ -114,7 +114,7 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
         ValueError: if the games have more than two players.
     """
     check_num_players(results.settings.num_players)
-    positions, games, plies, legal = _movement_positions(results)
+    positions, games, plies, legal = movement_positions(results)
     chunks = [slice(first, first + CHUNK) for first in range(0, max(1, len(positions)), CHUNK)]
     solved = [solve_batch(positions[chunk], nodes, threads, moves=moves) for chunk in chunks]
     winners, values = (np.concatenate(parts) for parts in zip(*solved, strict=True))
@@ -139,7 +139,7 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
 
 def first_slide_positions(results: Results) -> StateArray:
     """Return (T,) states: the first position of each game's movement phase."""
-    positions, games, _, _ = _movement_positions(results)
+    positions, games, _, _ = movement_positions(results)
     return positions[np.unique(games, return_index=True)[1]]
 
 
@@ -149,7 +149,7 @@ def _first_plies(games: npt.NDArray[np.int64], plies: npt.NDArray[np.int64]) -> 
     return plies[first][inverse]
 
 
-def _movement_positions(
+def movement_positions(
     results: Results,
 ) -> tuple[StateArray, npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the N positions of the movement phases of all games.
