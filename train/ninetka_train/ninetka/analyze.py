@@ -145,7 +145,7 @@ def draw_analysis(analysis: Analysis) -> Figure:
     for seat, name in enumerate(SEATS[:2]):
         own = [ply for ply in analysis.plies if ply.seat == seat]
         shares = [100 * len(ply.winning) / ply.legal for ply in own]
-        axes.plot([ply.ply for ply in own], shares, label=f"seat {seat} ({name}) to move", **series(seat))
+        axes.plot([ply.ply for ply in own], shares, label=f"seat {seat} ({name}) to move", **seat_series(seat))
     wrong = [(ply.ply, 100 * len(ply.winning) / ply.legal) for ply in analysis.plies if ply.mistake]
     axes.plot([x for x, _ in wrong], [y for _, y in wrong], "x", color=INK, ms=11, mew=2, label="gives the win away")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -153,6 +153,11 @@ def draw_analysis(analysis: Analysis) -> Figure:
     axes.grid(axis="x", visible=False)
     figure.legend(loc="outside lower left", ncols=3)
     return figure
+
+
+def seat_series(seat: int) -> dict[str, Any]:
+    """Return the style of a seat's curve: orange for yellow, which would be too pale on white, and blue for blue."""
+    return series(1 - seat)
 
 
 def analysis_caption(analysis: Analysis) -> str:
@@ -168,7 +173,7 @@ def _draw_winning_seats(axes: Axes, analysis: Analysis) -> None:
     for ply in analysis.plies:
         if ply.before != OUTCOMES[UNKNOWN]:
             seat = ply.seat if ply.before == OUTCOMES[WON] else 1 - ply.seat
-            colour = series(seat)["color"]
+            colour = seat_series(seat)["color"]
             axes.axvspan(
                 ply.ply - 0.5,
                 ply.ply + 0.5,
