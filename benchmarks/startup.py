@@ -29,6 +29,21 @@ FIRST_MATCHES = {
     "9tka with a network": "net:simulations=64 maxn",
 }
 """Arguments of `ninetka evaluate` for matches whose code is compiled first."""
+TRAIN_TO_FIRST_GAME = """
+import os, sys
+from ninetka_train.learning import selfplay
+from ninetka_train.__main__ import main
+play = selfplay._play_actions
+def noted(games, playing, actions):
+    left = play(games, playing, actions)
+    if len(left) < len(playing):
+        os._exit(0)
+    return left
+selfplay._play_actions = noted
+sys.argv = ["ninetka", "train", "--config", "quick", "--games", "0", "--runs", sys.argv[1]]
+main()
+"""
+"""Train as `make train` does until the first game is finished."""
 PRINT_PEAK = """
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
@@ -96,6 +111,9 @@ def rows() -> Iterator[Row]:
     for name, agents in FIRST_MATCHES.items():
         what = f"first match: two games, {name}, cold cache, time of all cores"
         yield Row(what, "s", first_match_seconds(agents), lower_is_better=True)
+    if is_installed("torch"):
+        what = "process of make train to its first finished game, cold cache"
+        yield Row(what, "s", first_trained_game_seconds(), target=40.0, lower_is_better=True)
 
 
 def first_match_seconds(agents: str) -> float:
@@ -105,6 +123,15 @@ def first_match_seconds(agents: str) -> float:
         command = [sys.executable, "-m", "ninetka_train", "evaluate", *agents.split(), "--games", "2"]
         subprocess.run(command, check=True, env=os.environ | {"XDG_CACHE_HOME": empty}, capture_output=True)
         return _children_seconds() - before
+
+
+def first_trained_game_seconds() -> float:
+    """Return the wall time from the start of a training run to its first finished game with an empty compile cache."""
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as runs:
+        command = [sys.executable, "-c", TRAIN_TO_FIRST_GAME, runs]
+        start = time.perf_counter()
+        subprocess.run(command, check=True, env=os.environ | {"XDG_CACHE_HOME": empty}, capture_output=True)
+        return time.perf_counter() - start
 
 
 def _children_seconds() -> float:
