@@ -113,12 +113,11 @@ body{margin:0 auto;padding:clamp(1rem,4vw,2.5rem);max-width:76rem;background:var
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 h1{margin:0;font-size:1.9rem;letter-spacing:-.02em}h2{margin:2.2rem 0 .8rem;font-size:1.15rem}
 h3{margin:0 0 .4rem;font-size:1rem}p{margin:.3rem 0;color:var(--faint)}
-.tiles,.strength,.tables,.losses,.cards{display:grid;gap:1rem}
+.tiles,.strength,.losses,.cards{display:grid;gap:1rem}.tables{display:flex;flex-wrap:wrap;gap:1rem}
 .tiles{grid-template-columns:repeat(auto-fit,minmax(12rem,1fr));margin-top:1.4rem}
 .strength{grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr))}
 .losses{grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr))}
-.strength h2,.tables h2,.losses h2{grid-column:1/-1;margin-bottom:0}
-.tables{grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr))}
+.strength h2,.losses h2{grid-column:1/-1;margin-bottom:0}.tables h2{width:100%;margin-bottom:0}
 .cards{grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr))}
 .tiles div,figure,.sheet,article,.about pre{margin:0;padding:1rem 1.1rem;background:var(--paper);
 border:1px solid var(--grid);border-radius:.7rem}
@@ -127,7 +126,7 @@ border:1px solid var(--grid);border-radius:.7rem}
 .tiles span+span{color:var(--faint);font-size:.82rem}
 figure svg{display:block;width:100%;height:auto;font-family:inherit}
 figcaption{margin-top:.3rem;font-size:.82rem;color:var(--faint)}
-.sheet{overflow-x:auto}.sheet p{font-size:.82rem}
+.sheet{flex:1 0 auto;max-width:100%;overflow-x:auto}.sheet p{font-size:.82rem;width:0;min-width:100%}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font-size:.92rem}
 caption{text-align:left;font-weight:600;padding-bottom:.5rem}
 th,td{padding:.38rem .5rem;text-align:right;border-top:1px solid var(--grid);white-space:nowrap;font-weight:400}
@@ -137,7 +136,7 @@ i.seat{display:inline-block;width:.75em;height:.75em;margin-right:.45em;border-r
 .board{display:block;width:100%;height:auto;background:var(--page);border-radius:.5rem}
 .about pre{columns:14rem}
 @media(max-width:34rem){th,td{white-space:normal;padding:.35rem .25rem;font-size:.85rem}
-th:first-child{overflow-wrap:anywhere}}
+th{overflow-wrap:anywhere}th:first-child{min-width:5.5rem}}
 pre{margin:.5rem 0 0;overflow-x:auto;font-size:.8rem;line-height:1.45}summary{cursor:pointer;color:var(--faint)}
 """
 
