@@ -236,7 +236,7 @@ def test_numbers_of_captions():
 
 def test_pages_show_both_versions_of_each_picture():
     for page in (ROOT / "docs").rglob("*.md"):
-        shown = re.findall(r"\]\(([^)\s]*\.png)#only-(light|dark)\)", page.read_text(encoding="utf-8"))
+        shown = re.findall(r"\]\(([^)\s]*\.(?:png|webp))#only-(light|dark)\)", page.read_text(encoding="utf-8"))
         light, dark = ([page.parent / name for name, theme in shown if theme == kind] for kind in ("light", "dark"))
         assert [style.picture_paths(path)[1] for path in light] == dark
         assert all(path.is_file() for path in light + dark)
