@@ -137,6 +137,22 @@ def test_the_newest_checkpoints_are_kept(tmp_path, keep, kept):
         assert names == [f"step-{step:012}.{ending}" for step in kept]
 
 
+def test_a_resumed_run_keeps_its_own_settings_where_none_are_given(tmp_path):
+    settings = ("name=run", "threads=1", *SMALL["alphazero"], "checkpoint_every=1")
+    kept = ("keep_checkpoints=0", "checkpoint_minutes=7")
+    assert train(tmp_path, *settings, *kept, "alphazero.rounds=3", options=NO_GAMES).exit_code == 0
+    with pytest.warns(UserWarning, match="alphazero.rounds=4"):
+        assert train(tmp_path, *settings, "alphazero.rounds=4", options=RESUMED).exit_code == 0
+    assert len(list((tmp_path / "run").glob("step-*.safetensors"))) == 4
+    config = load_config(tmp_path / "run" / "config.yaml")
+    assert (config.keep_checkpoints, config.checkpoint_minutes) == (0, 7)
+    with pytest.warns(UserWarning) as warned:
+        done = train(tmp_path, *settings, "alphazero.rounds=5", "keep_checkpoints=2", options=RESUMED)
+    assert done.exit_code == 0
+    assert str(warned[-1].message).endswith("run: keep_checkpoints=2: the next checkpoint removes the 3 oldest")
+    assert [path.stem[-1] for path in sorted((tmp_path / "run").glob("step-*.safetensors"))] == ["4", "5"]
+
+
 def test_a_checkpoint_to_resume_from_is_written_by_the_clock(tmp_path, monkeypatch):
     names = []
     write = alphazero.CheckpointWriter.write

@@ -44,7 +44,7 @@ from ninetka_train.learning.config import TrainConfig, load_config, read_setting
 from ninetka_train.learning.lock import LOCK_FILE, locked
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import league_agents, train_ppo
-from ninetka_train.learning.resume import initial_network, newest_step
+from ninetka_train.learning.resume import STEP_PREFIX, initial_network, newest_step
 from ninetka_train.learning.teacher import teacher_spec
 from ninetka_train.plugins import benchmark_pairs_of
 from ninetka_train.reporting.run_data import BEST, CONFIG, EVALUATION, GAMES, mean_share, measurements
@@ -106,7 +106,7 @@ def run(
     first = processes.rank() == 0
     with (
         processes.restoring_torch_threads(),
-        _prepared_folder(config, folder, resume) if first else contextlib.nullcontext(),
+        _prepared_folder(config, folder, resume) if first else contextlib.nullcontext(config) as config,
     ):
         if on_start:
             on_start()
@@ -121,8 +121,8 @@ def run(
 
 
 @contextlib.contextmanager
-def _prepared_folder(config: TrainConfig, folder: Path, resume: bool) -> Iterator[None]:
-    """Prepare the folder for a new or a resumed run, and keep it locked within the context."""
+def _prepared_folder(config: TrainConfig, folder: Path, resume: bool) -> Iterator[TrainConfig]:
+    """Prepare the folder for a new or a resumed run, and keep it locked within the context; yield its configuration."""
     begins = not (resume and (folder / CONFIG).exists())
     if begins:
         _check_initial_networks(config)
@@ -133,9 +133,9 @@ def _prepared_folder(config: TrainConfig, folder: Path, resume: bool) -> Iterato
             _check_empty(folder)  # another process may have started a run meanwhile
             _write_config(config, folder)
         else:
-            _prepare_resume(config, folder)
+            config = _prepare_resume(config, folder)
         _remove_leftovers(folder)
-        yield
+        yield config
 
 
 def _check_initial_networks(config: TrainConfig) -> None:
@@ -158,8 +158,11 @@ def _write_config(config: TrainConfig, folder: Path) -> None:
     replace_file(folder / CONFIG, [yaml.safe_dump(values, sort_keys=False).encode()])
 
 
-def _prepare_resume(config: TrainConfig, folder: Path) -> None:
+def _prepare_resume(config: TrainConfig, folder: Path) -> TrainConfig:
     """Prepare the folder of a run for resuming it with a configuration.
+
+    Returns:
+        The configuration, with the run's own values of the `CHANGEABLE_SETTINGS` that are not given.
 
     Raises:
         ValueError: if a setting differs that must not change.
@@ -167,6 +170,8 @@ def _prepare_resume(config: TrainConfig, folder: Path) -> None:
     _check_same_game(config, folder)
     was = load_config(folder / CONFIG)
     _remove_later_best(folder)
+    own = {key: getattr(was, key) for key in CHANGEABLE_SETTINGS if key not in config.model_fields_set}
+    config = config.model_copy(update=own)
     length = LENGTH_SETTINGS[config.algorithm]
     before, now = (_flat(each.model_dump(mode="json")) for each in (was, config))
     changed = [key for key in now if before.get(key) != now[key]]
@@ -186,8 +191,20 @@ def _prepare_resume(config: TrainConfig, folder: Path) -> None:
         warnings.warn(
             f"{folder}: {length}={now[length]} (was {before[length]}): {schedule} until the new end", stacklevel=2
         )
+    if "keep_checkpoints" in changed:
+        _warn_of_removed_checkpoints(config, folder)
     if changed:
         _write_config(config, folder)
+    return config
+
+
+def _warn_of_removed_checkpoints(config: TrainConfig, folder: Path) -> None:
+    """Warn if the next scheduled checkpoint removes others because `keep_checkpoints` is lower than before."""
+    keep = config.keep_checkpoints
+    removed = len(list(folder.glob(f"{STEP_PREFIX}-*.safetensors"))) + 1 - keep if keep else 0
+    if removed > 1:
+        what = f"the next checkpoint removes the {removed} oldest"
+        warnings.warn(f"{folder}: keep_checkpoints={keep}: {what}", stacklevel=3)
 
 
 def _remove_later_best(folder: Path) -> None:

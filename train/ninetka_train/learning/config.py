@@ -248,7 +248,7 @@ class TrainConfig(_Settings):
     """Rollouts (PPO) or rounds (AlphaZero) between two scheduled checkpoints."""
     keep_checkpoints: NonNegativeCount = 2
     """Number of newest scheduled checkpoints to keep; 0 for all. If the newest one gets damaged, a run is resumed from
-    the one before it."""
+    the one before it, if that is kept."""
     curve_games: NonNegativeCount = 40
     """Games against each opponent, in each variant, in each of the ten measurements of the learning curve; 0 for no
     curve."""
