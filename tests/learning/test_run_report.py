@@ -13,9 +13,11 @@ import pytest
 pytest.importorskip("torch")
 
 import yaml
+from rich.console import Console
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
+from ninetka_agents.plugins import plugins_of
 from ninetka_env.api.record_files import write_records
 from ninetka_train.cli import app
 from ninetka_train.judging.arena import play_games
@@ -25,8 +27,8 @@ from ninetka_train.judging.report import evaluation_dict
 from ninetka_train.judging.saved_games import game_records
 from ninetka_train.reporting import run_data
 from ninetka_train.reporting.page import write_page
-from ninetka_train.reporting.run_data import read_run, report_tables, summary
-from ninetka_train.reporting.run_report import write_report
+from ninetka_train.reporting.run_data import RunData, WinShare, read_run, report_tables, summary
+from ninetka_train.reporting.run_report import print_run, write_report
 
 
 class NamedAgent:
@@ -142,6 +144,29 @@ def test_tables_show_the_figures_of_the_evaluation(folder):
     assert three[0].rows[0][2].startswith(f"{100 * net['share']:.1f} [{100 * net['interval'][0]:.1f}, ")
     assert list(three[0].rows[0][3:]) == seats
     assert [row[:2] for row in three[1].rows] == [("net", "net"), ("net", "maxn"), ("maxn", "net")]
+
+
+@pytest.mark.parametrize(("game", "players"), [("ninetka", 4), ("go", 2), ("kropki", 2)])
+def test_tables_fit_80_columns(folder, game, players, monkeypatch, capsys):
+    """All opponents, the teacher and the default opponent of each game, with the widest figures."""
+    parts = plugins_of(game)
+    run, teacher = read_run(folder), f"{parts.teacher},exploration=0.7,simulations=400"
+    shares = [
+        WinShare(agent, opponent, f"{players} players", players, 1000, 1000, ((250, 250),) * players)
+        for agent in ("net", teacher, parts.default_opponent)
+        for opponent in parts.evaluation_opponents
+    ]
+    vars(run).update(benchmark=shares, shares=shares)  # cached properties
+    monkeypatch.setattr(RunData, "teacher", teacher)
+    monkeypatch.setattr("ninetka_train.reporting.run_report.read_run", lambda folder: run)
+    monkeypatch.setattr("ninetka_train.reporting.run_report.report_console", lambda: Console(width=80))
+    print_run(folder)
+    lines = capsys.readouterr().out
+    assert max(map(len, lines.splitlines())) <= 80
+    assert "\N{HORIZONTAL ELLIPSIS}" not in lines
+    for spec in (*parts.evaluation_opponents, parts.default_opponent):
+        assert spec.split(",")[-1] in lines
+    assert "teacher" in lines
 
 
 def test_the_summary_gives_the_seconds_of_evaluations(folder):

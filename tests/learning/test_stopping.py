@@ -146,7 +146,7 @@ def test_a_resumed_run_keeps_its_own_settings_where_none_are_given(tmp_path):
     assert len(list((tmp_path / "run").glob("step-*.safetensors"))) == 4
     config = load_config(tmp_path / "run" / "config.yaml")
     assert (config.keep_checkpoints, config.checkpoint_minutes) == (0, 7)
-    with pytest.warns(UserWarning) as warned:
+    with pytest.warns(UserWarning, match=r"alphazero\.rounds=5|keep_checkpoints=2") as warned:
         done = train(tmp_path, *settings, "alphazero.rounds=5", "keep_checkpoints=2", options=RESUMED)
     assert done.exit_code == 0
     assert str(warned[-1].message).endswith("run: keep_checkpoints=2: the next checkpoint removes the 3 oldest")

@@ -292,14 +292,16 @@ def _opponents_table(variant: str, shares: list[WinShare]) -> ReportTable:
 def _comparison_table(variant: str, shares: list[WinShare], teacher: str) -> ReportTable:
     """Return a table of the wins of the network and of the agents that it is compared with, by opponent."""
     opponents = list(dict.fromkeys(share.opponent for share in shares))
-    agents = [NETWORK, *dict.fromkeys(share.agent for share in shares if share.agent not in PHASE_AGENTS)]
-    found = {(share.agent, share.opponent): str(share) for share in shares}
     rows = [
-        (f"{agent} (teacher)" if agent == teacher else agent, *(found.get((agent, other), "-") for other in opponents))
-        for agent in agents
+        (opponent, "teacher" if share.agent == teacher else share.agent, str(share))
+        for opponent in opponents
+        for share in shares
+        if share.opponent == opponent and (share.agent == NETWORK or share.agent not in PHASE_AGENTS)
     ]
-    note = "Wins % [95 %] against the agent of the column in all other seats."
-    columns = ("agent", *(f"against {other}" for other in opponents))
+    note = "The opponent holds all other seats."
+    if any(share.agent == teacher for share in shares):
+        note = f"teacher: {teacher}. {note}"
+    columns = ("against", "agent", "wins % [95 %]")
     return ReportTable(f"{variant}: the network compared with other agents", columns, rows, note)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from ninetka_train.reporting.run_data import read_run, report_tables, summary
 from ninetka_train.reporting.style import picture_pair, picture_paths
 
 PNG, HTML = "report.png", "report.html"
+MAX_CELL_WIDTH = 28
+"""Maximum columns of a table's cell in the terminal."""
 
 
 def write_report(folder: Path) -> None:
@@ -28,6 +31,13 @@ def write_report(folder: Path) -> None:
     replace_files({**pictures, folder / HTML: [write_page(run).encode()]})
 
 
+def _folded(cell: str) -> str:
+    """Return a cell, long agents' specs in lines that end after commas, so that tables fit 80 columns."""
+    if len(cell) <= MAX_CELL_WIDTH:
+        return cell
+    return textwrap.fill(cell.replace(",", ", "), MAX_CELL_WIDTH, break_on_hyphens=False).replace(", ", ",")
+
+
 def print_run(folder: Path) -> None:
     """Print the tables of a run, and the paths of its report."""
     run, console = read_run(folder), report_console()
@@ -35,7 +45,7 @@ def print_run(folder: Path) -> None:
     for sheet in report_tables(run):
         table = new_table(sheet.title, *sheet.columns, note=sheet.note)
         for row in sheet.rows:
-            table.add_row(*map(Text, row))
+            table.add_row(*(Text(_folded(cell)) for cell in row))
         console.print()
         console.print(table)
     console.print()
