@@ -26,15 +26,15 @@ from ninetka_agents.agent import Actions
 from ninetka_agents.checkpoint import load_checkpoint
 from ninetka_agents.net_agent import network_evaluate
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, solve_batch
-from ninetka_env.core.files import replace_files
+from ninetka_env.core.files import check_writable, replace_files, with_extension
 from ninetka_env.core.verbs import StateArray
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.ratings import clustered_interval
 from ninetka_train.judging.ratings_page import markdown_table
-from ninetka_train.learning.config import load_config
+from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.learning.resume import initial_network
 from ninetka_train.ninetka.blunders import movement_positions
-from ninetka_train.reporting.style import HEIGHT, REFERENCE, WIDTH, add_caption, picture_pair, series
+from ninetka_train.reporting.style import HEIGHT, REFERENCE, WIDTH, add_caption, picture_pair, picture_paths, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,6 +104,17 @@ class Positions:
 
 
 @dataclass(frozen=True)
+class Run:
+    """The networks of a run."""
+
+    config: TrainConfig
+    networks: dict[int, Any]
+    """By the number of rounds (AlphaZero) or moves (PPO) that they have learned from; the initial network is 0."""
+    newest: str
+    """Path of the newest checkpoint."""
+
+
+@dataclass(frozen=True)
 class Measured:
     """The figures of one network without search."""
 
@@ -147,26 +158,48 @@ def measure(network: Any, step: int, source: str, positions: Positions) -> Measu
     return Measured(step, source, decided.regret(policy.argmax(axis=1)), 100 * float(expected.mean()), predicted)
 
 
-def measure_run(folder: Path, positions: Positions) -> list[Measured]:
-    """Measure the networks of a run, from the initial one on."""
-    checkpoints = sorted(folder.glob("step-*.safetensors"))
+def read_run(folder: Path) -> Run:
+    """Read the networks of a run, from the initial one on.
+
+    Raises:
+        ValueError: if the folder has no run of two-player 9tka, or a checkpoint is damaged.
+    """
+    if not (folder / "config.yaml").is_file():
+        raise ValueError(f"{folder}: expected the folder of a run, with config.yaml and checkpoints")
+    config, checkpoints = load_config(folder / "config.yaml"), sorted(folder.glob("step-*.safetensors"))
+    if config.definition.name != "ninetka" or 2 not in config.players:
+        raise ValueError(f"{folder}: expected a run of two-player 9tka")
     if not checkpoints:
-        raise SystemExit(f"{folder}: no checkpoints; train with --set keep_checkpoints=0")
-    config = load_config(folder / "config.yaml")
-    found = [measure(initial_network(config).eval(), 0, "-", positions)]
+        raise ValueError(f"{folder}: no checkpoints; train with --set keep_checkpoints=0")
+    if config.keep_checkpoints:
+        print(f"note: {folder} has only its {len(checkpoints)} newest checkpoints; keep_checkpoints=0 keeps all")
+    networks = {0: initial_network(config).eval()}
     for path in checkpoints:
         network, about, _ = load_checkpoint(path)
-        is_teacher = config.algorithm == "alphazero" and about.step <= config.alphazero.playout_rounds
-        found.append(measure(network, about.step, "teacher" if is_teacher else "own", positions))
-    return found
+        networks[about.step] = network
+    return Run(config, networks, str(checkpoints[-1]))
 
 
-def compared_rows(positions: Positions, folder: Path) -> list[tuple[str, str]]:
-    """Return the rows of agents, which play the same positions, and of a run's newest network with search."""
+def source_of(config: TrainConfig, step: int) -> str:
+    """Return who played the newest games that a run has learned from after `step` rounds or moves."""
+    is_teacher = config.algorithm == "alphazero" and step <= config.alphazero.playout_rounds
+    return "-" if step == 0 else "teacher" if is_teacher else "own"
+
+
+def names_of(folders: Sequence[Path]) -> list[str]:
+    """Return a name for each run: the folder's own name if these differ, else the path."""
+    names = [folder.resolve().name for folder in folders]
+    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+
+
+def compared_rows(positions: Positions, name: str, newest: str) -> list[tuple[str, str]]:
+    """Return the rows of agents, which play the same positions.
+
+    The last one is the search with the checkpoint `newest` of the run `name`.
+    """
     decided = positions.select(positions.can_err)
     uniform = 100 * (decided.losing.sum(axis=1) / decided.legal.sum(axis=1)).mean()
-    newest = max(folder.glob("step-*.safetensors"))
-    specs = {spec: spec for spec in COMPARED} | {f"{folder.name},simulations=64": f"net:{newest},simulations=64"}
+    specs = {spec: spec for spec in COMPARED} | {f"{name},simulations=64": f"net:{newest},simulations=64"}
     agents = {name: make_agent(spec) for name, spec in specs.items()}
     regrets = {
         name: decided.regret(agent.act(decided.states, np.random.default_rng(0))) for name, agent in agents.items()
@@ -174,8 +207,8 @@ def compared_rows(positions: Positions, folder: Path) -> list[tuple[str, str]]:
     return [("random", f"{uniform:.1f}"), *((name, str(regret)) for name, regret in regrets.items())]
 
 
-def draw(runs: dict[str, list[Measured]], positions: Positions) -> Figure:
-    """Return a figure with the regret and the predicted winners of each run."""
+def draw(runs: dict[str, list[Measured]], unit: str, positions: Positions) -> Figure:
+    """Return a figure with the regret and the predicted winners of each run; `unit` is that of the steps."""
     from matplotlib.figure import Figure  # matplotlib is slow to import
 
     figure = Figure((WIDTH, 1.4 * HEIGHT))
@@ -190,8 +223,8 @@ def draw(runs: dict[str, list[Measured]], positions: Positions) -> Figure:
     always = 100 * max(float(positions.is_won.mean()), 1 - float(positions.is_won.mean()))
     _draw_panel(left, runs, lambda one: one.move, uniform, "random")
     _draw_panel(right, runs, lambda one: one.predicted, always, "always the same side")
-    left.set(title="Regret of the most probable move", xlabel="rounds", ylabel="wins given away, %", ylim=(0, 60))
-    right.set(title="Winner predicted by the value", xlabel="rounds", ylabel="positions, %", ylim=(40, 100))
+    left.set(title="Regret of the most probable move", xlabel=unit, ylabel="wins given away, %", ylim=(0, None))
+    right.set(title="Winner predicted by the value", xlabel=unit, ylabel="positions, %", ylim=(None, 100))
     return figure
 
 
@@ -207,16 +240,17 @@ def _draw_panel(
     axes.legend(loc="best")
 
 
-def print_tables(runs: dict[str, list[Measured]], folders: Sequence[Path], positions: Positions) -> None:
-    """Print the figures of all runs, and those of other agents."""
+def print_tables(measured: dict[str, list[Measured]], newest: str, positions: Positions) -> None:
+    """Print the figures of all runs, and those of other agents; `newest` is the last run's newest checkpoint."""
     decided = positions.select(positions.can_err)
     print(f"Winners: {positions}. Regret: {decided}, in which some moves win and others lose. In percent [95 %].")
     columns = ("network", "newest games", "regret of its move", "regret of its policy", "winner predicted")
-    for name, found in runs.items():
+    for name, found in measured.items():
         print(f"\n{name}:\n")
         print("\n".join(markdown_table(columns, (one.cells() for one in found))))
     print()
-    print("\n".join(markdown_table(("agent", "regret"), compared_rows(positions, folders[-1]))))
+    rows = compared_rows(positions, [*measured][-1], newest)
+    print("\n".join(markdown_table(("agent", "regret"), rows)))
 
 
 def main() -> None:
@@ -225,11 +259,23 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="+", help="folders of runs of two-player 9tka with all checkpoints")
     parser.add_argument("--out", type=Path, help="also write PATH.png and PATH-dark.png")
     asked = parser.parse_args()
+    try:
+        runs = {name: read_run(folder) for name, folder in zip(names_of(asked.runs), asked.runs, strict=True)}
+        pictures = picture_paths(with_extension(asked.out, ".png")) if asked.out else ()
+        for path in pictures:
+            check_writable(path)
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"error: {error}") from None
     positions = solved_positions()
-    runs = {folder.name: measure_run(folder, positions) for folder in asked.runs}
-    print_tables(runs, asked.runs, positions)
-    if asked.out:
-        replace_files(picture_pair(asked.out.with_name(f"{asked.out.name}.png"), partial(draw, runs, positions)))
+    measured = {
+        name: [measure(network, step, source_of(run.config, step), positions) for step, network in run.networks.items()]
+        for name, run in runs.items()
+    }
+    print_tables(measured, [*runs.values()][-1].newest, positions)
+    if pictures:
+        units = {"alphazero": "rounds", "ppo": "moves"}
+        unit = " or ".join(sorted({units[run.config.algorithm] for run in runs.values()}))
+        replace_files(picture_pair(pictures[0], partial(draw, measured, unit, positions)))
 
 
 if __name__ == "__main__":
