@@ -105,7 +105,7 @@ def test_the_final_benchmark_is_printed_and_saved(tmp_path):
     assert len(list(read_records(folder / "games.txt"))) == 2 * len(pairs)
     assert "what each phase is worth" in done.output
     assert_documented(folder)
-    assert f"{TEACHER} (teacher)" in done.output
+    assert f"teacher: {TEACHER}" in " ".join(done.output.split())
     assert "100%: games of the teacher  policy_loss " in done.stderr
     assert "imitating mcts with 8 playouts (1 round of its games)" in done.stderr
     assert (folder / "report.html").exists()

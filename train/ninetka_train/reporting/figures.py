@@ -55,7 +55,8 @@ class Panel:
 def strength_panels(run: RunData) -> list[Panel]:
     """Return the plots of the network's strength."""
     found = []
-    numbers = {name: at for at, name in enumerate(dict.fromkeys(share.opponent for share in run.shares))}
+    opponents = dict.fromkeys(share.opponent for share in (*run.shares, *run.benchmark))
+    numbers = {name: at for at, name in enumerate(opponents)}
     for variant in run.variants:
         curve = [share for share in run.shares if share.variant == variant]
         final = [share for share in run.benchmark if share.variant == variant and share.agent in PHASE_AGENTS]
