@@ -67,7 +67,11 @@ def test_analysis_matches_brute_force(results: Results) -> None:
 def test_a_small_budget_leaves_the_start_unsolved(results: Results) -> None:
     analysis = analyze(next(game_records(results)), nodes=1)
     assert analysis.unknown > 0
-    assert "not solved" in list(analysis_text(analysis))[-1]
+    *plies, mistakes, last = analysis_text(analysis)
+    assert mistakes == "no mistake is known"
+    assert "not solved" in last
+    legal = analysis.plies[0].legal
+    assert plies[1].endswith(f"  0 to {legal} of {legal}")
 
 
 def test_the_command_writes_the_analysis_and_two_pictures(results: Results, tmp_path: Path) -> None:

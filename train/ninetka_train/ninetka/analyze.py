@@ -52,6 +52,8 @@ class PlyAnalysis:
     """Number of legal actions."""
     winning: list[str]
     """Names of the actions known to win."""
+    unknown_moves: int
+    """Number of legal actions whose value is unknown."""
     mistake: bool
     """Whether the slide gave a won position away."""
 
@@ -104,6 +106,7 @@ def analyze(record: GameRecord, nodes: int = 2_000_000, threads: int = 0) -> Ana
                 after=OUTCOMES[value],
                 legal=len(game.legal_actions()),
                 winning=[action_name(int(other)) for other in np.flatnonzero(values[place] == WON)],
+                unknown_moves=int((values[place, game.legal_actions()] == UNKNOWN).sum()),
                 mistake=before == WON and value == LOST,
             )
         )
@@ -115,17 +118,23 @@ def analysis_text(analysis: Analysis) -> Iterator[str]:
     """Yield the analysis as lines of text."""
     yield "ply  seat    move  before   after    winning moves"
     for ply in analysis.plies:
-        winning = f"{len(ply.winning)} of {ply.legal}" + (f": {' '.join(ply.winning)}" if ply.mistake else "")
+        winning = f"{_winning_count(ply)} of {ply.legal}" + (f": {' '.join(ply.winning)}" if ply.mistake else "")
         mark = "  <- mistake" if ply.mistake else ""
         yield f"{ply.ply:3}  {SEATS[ply.seat]:7} {ply.move:5} {ply.before:8} {ply.after:8} {winning}{mark}"
     if analysis.first_mistake is None:
-        yield "no mistake"
+        yield "no mistake is known" if analysis.unknown else "no mistake"
     else:
         mistakes = [sum(ply.mistake for ply in analysis.plies if ply.seat == seat) for seat in (0, 1)]
         counted = ", ".join(f"{SEATS[seat]} {count}" for seat, count in enumerate(mistakes))
         yield f"first mistake at ply {analysis.first_mistake}; mistakes: {counted}"
     if analysis.unknown:
         yield f"{analysis.unknown} positions were not solved within {analysis.nodes} nodes"
+
+
+def _winning_count(ply: PlyAnalysis) -> str:
+    """Return how many moves win, as a range if some are unknown."""
+    known = len(ply.winning)
+    return f"{known} to {known + ply.unknown_moves}" if ply.unknown_moves else str(known)
 
 
 def analysis_dict(analysis: Analysis) -> dict[str, Any]:
@@ -143,7 +152,7 @@ def draw_analysis(analysis: Analysis) -> Figure:
     axes = figure.subplots()
     _draw_winning_seats(axes, analysis)
     for seat, name in enumerate(SEATS[:2]):
-        own = [ply for ply in analysis.plies if ply.seat == seat]
+        own = [ply for ply in analysis.plies if ply.seat == seat and not ply.unknown_moves]
         shares = [100 * len(ply.winning) / ply.legal for ply in own]
         axes.plot([ply.ply for ply in own], shares, label=f"seat {seat} ({name}) to move", **seat_series(seat))
     wrong = [(ply.ply, 100 * len(ply.winning) / ply.legal) for ply in analysis.plies if ply.mistake]
@@ -162,10 +171,12 @@ def seat_series(seat: int) -> dict[str, Any]:
 
 def analysis_caption(analysis: Analysis) -> str:
     """Return the caption of the figure: the number of decisions, and what the background is."""
+    left_out = sum(ply.unknown_moves > 0 for ply in analysis.plies)
     return (
         f"Perfect play in n = {len(analysis.plies)} decisions, of which {analysis.unknown} were not solved within "
-        f"{analysis.nodes:,} nodes; exact values, so without intervals. Background: the seat that is winning, plain "
-        "for seat 0, hatched for seat 1, and none if not solved."
+        f"{analysis.nodes:,} nodes; exact values, so without intervals. The curves leave out {left_out} decisions with "
+        "moves of unknown value. Background: the seat that is winning, plain for seat 0, hatched for seat 1, and none "
+        "if not solved."
     )
 
 
