@@ -52,5 +52,7 @@ def stats(data: Data = None) -> None:
 
 
 def _fail(message: object) -> NoReturn:
+    if isinstance(message, OSError) and message.filename is not None:
+        message = f"{message.filename}: {message.strerror}"
     typer.echo(f"error: {message}", err=True)
     raise typer.Exit(2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gzip
 import ipaddress
 import re
@@ -243,7 +244,7 @@ def serve(host: str, port: int, path: Path, *, open_browser: bool) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         _set_exclusive_bind(listener)
-        listener.bind((host, port))
+        _bind(listener, host, port)
         store = Store(path)
         _raise_file_limit(MAX_OPEN_FILES)
         listener.listen(1024)
@@ -262,6 +263,20 @@ def serve(host: str, port: int, path: Path, *, open_browser: bool) -> None:
         if open_browser:
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         uvicorn.Server(config).run([listener])
+
+
+def _bind(listener: socket.socket, host: str, port: int) -> None:
+    """Bind a socket to an address; an error says what to change."""
+    try:
+        listener.bind((host, port))
+    except (OSError, UnicodeError) as error:
+        number, reason = getattr(error, "errno", None), getattr(error, "strerror", None) or error
+        advice = f"--host {host}: expected an address or a name of this computer, such as 127.0.0.1 or 0.0.0.0"
+        if number == errno.EADDRINUSE:
+            advice = "another program uses this port: choose another one with --port, or --port 0 for a free one"
+        elif number == errno.EACCES:
+            advice = "ports below 1024 need an administrator's rights: choose another one with --port"
+        raise OSError(f"cannot listen on {host}, port {port} ({reason}): {advice}") from error
 
 
 def _set_exclusive_bind(listener: socket.socket) -> None:

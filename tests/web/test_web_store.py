@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -201,3 +202,19 @@ def test_tallies_are_separate_for_each_game(store: Store, tmp_path: Path) -> Non
     ]  # fmt: skip
     assert num_excluded == 0
     assert [len(tallies_table(tallies, game).columns) for game in ("go", "kropki", "ninetka")] == [2, 2, 4]
+
+
+def test_an_address_that_cannot_be_used_is_explained(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        cases = (
+            ("127.0.0.1", taken, "another program uses this port"),
+            ("no.invalid", 0, "--host no.invalid: expected"),
+        )
+        for host, port, message in cases:
+            files = ["--data", str(tmp_path / "table"), "--no-browser"]
+            done = CliRunner().invoke(app, ["play", "--host", host, "--port", str(port), *files])
+            assert done.exit_code == 2, done.output
+            assert f"error: cannot listen on {host}, port {port} (" in done.stderr
+            assert message in done.stderr
+    assert list(tmp_path.iterdir()) == []
