@@ -84,6 +84,8 @@ def test_the_help_of_a_command_fits_and_says_what_each_value_is(name):
         (["train", "--players", "3"], "the players are a setting: write --set 'players=[3]'"),
         (["train", "--config", "quik"], "(did you mean 'quick'?), those of other networks are"),
         (["train", "--set", "players=5"], "players=5: Input should be a list, such as [2, 3]"),
+        (["evaluate", "", "random"], "argument '' after evaluate: it is empty; write a value or leave it out"),
+        (["evaluate", "random", "--json="], "argument --json=: it is empty; write a value or leave it out"),
         (["evaluat", "random"], "No such command 'evaluat'. Did you mean 'evaluate'?"),
         (["evaluate", "--plaxers", "2"], "; ninetka evaluate --help shows what is allowed"),
         (["evaluate", "mcts", "simulations=20"], "(options follow a colon: did you mean 'mcts:simulations=20'?)"),

@@ -72,7 +72,7 @@ def save_checkpoint(
         OSError: if the disk is full or the folder cannot be written; the message names the path. The older pair of
             files is unchanged.
     """
-    target = _with_suffix(path)
+    target = checkpoint_path(path)
     description = checkpoint or Checkpoint(network.config)
     tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
     tensors |= {f"state.{name}": tensor for name, tensor in (state or {}).items()}
@@ -194,7 +194,7 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT_GAME) -> Path:
         raise ValueError("checkpoint '': expected a path or the name of a network, such as net:go")
     try:
         found_files = sorted(Path(path).glob("*.safetensors"), key=_natural_sort_key)
-        target = found_files[-1] if found_files else _with_suffix(path)
+        target = found_files[-1] if found_files else checkpoint_path(path)
         if target.exists() or target.with_suffix(".json").exists():
             return target
     except (OSError, ValueError) as error:  # a name that is too long, a null character, no read permission
@@ -253,7 +253,7 @@ def _natural_sort_key(path: Path) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.stem)]
 
 
-def _with_suffix(path: Path | str) -> Path:
+def checkpoint_path(path: Path | str) -> Path:
     """Return the path of the tensors' file for a path with or without one of the two suffixes."""
     path = Path(path)
     return path if path.suffix == ".safetensors" else path.with_name(path.name.removesuffix(".json") + ".safetensors")

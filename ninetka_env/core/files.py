@@ -65,6 +65,8 @@ def check_writable(path: StrPath) -> None:
     with path_in_errors(target):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if not target.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, f"there is no folder {printable_path(target.parent)}")
         _check_mode(target)
         if not is_special(target):
             temporary = _temporary_path(target)

@@ -186,6 +186,7 @@ def test_only_complete_rotations_count():
     [
         (("0.5", 0.05, 0.05), "gate='0.5': expected two shares of games, such as 0.5,0.55"),
         (("a,b", 0.05, 0.05), "gate='a,b': expected two shares"),
+        (("", 0.05, 0.05), "gate='': expected two shares"),
         (("0.6,0.5", 0.05, 0.05), "gate=0.6,0.5: expected two shares, 0 < low < high < 1"),
         (("0,0.5", 0.05, 0.05), "gate=0,0.5: expected"),
         (("nan,0.5", 0.05, 0.05), "gate=nan,0.5: expected"),

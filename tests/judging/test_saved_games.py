@@ -676,7 +676,7 @@ def test_games_are_not_overwritten_by_their_figures(tmp_path):
     for option in ("--csv", "--json"):
         done = command("evaluate", "--from", file, option, file)
         assert (done.exit_code, file.read_bytes()) == (2, before)
-        assert f"{option} {file}: the games are read from this file: name another one" in done.stderr
+        assert f"{option} {file}: the command reads this file: name another one" in done.stderr
 
 
 def test_stopped_curve_is_drawn_with_finished_points(stopped_in_batch, tmp_path):

@@ -146,7 +146,7 @@ def test_budgets_are_written_as_options():
             ["evaluate", "random", "random", "--gate", "0.5,0.6", "--alpha", "2"],
             "alpha=2.0: expected a probability above 0",
         ),
-        (["evaluate", "random", "random", "--gate", ""], "gate='': expected two shares of games"),
+        (["evaluate", "random", "random", "--gate", ""], "argument '' after --gate: it is empty; write a value"),
         (["evaluate", "random", "random", "--beta", "0.1"], "beta=0.1: it is a setting of the gate"),
         (["evaluate", "random", "--opening-plies", "-1"], "opening_plies=-1: expected an integer of at least 0"),
     ],

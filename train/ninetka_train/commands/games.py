@@ -40,7 +40,7 @@ def replay(
 
     try:
         wanted = game and load_variant(game).definition  # imports the module of a game of your own
-        _check_pictures(ply, png, gif, dark)
+        _check_pictures(file, ply, png, gif, dark)
         record = find_record(file, number)
         if wanted and record.variant.definition is not wanted:
             raise ValueError(f"{file}: game {number} is of {record.variant.definition.title}, not of {wanted.title}")
@@ -60,9 +60,9 @@ def replay(
         fail(error)
 
 
-def _check_pictures(ply: int | None, png: Path | None, gif: Path | None, dark: bool) -> None:
+def _check_pictures(file: Path, ply: int | None, png: Path | None, gif: Path | None, dark: bool) -> None:
     """Raise `ValueError` or `OSError` if `replay` cannot write the picture or animation that these options ask for."""
-    from ninetka_env.core.files import check_writable
+    from ninetka_train.commands.output_files import check_outputs
 
     _check_ending("--png", png, (".png",))
     _check_ending("--gif", gif, (".gif",))
@@ -70,8 +70,7 @@ def _check_pictures(ply: int | None, png: Path | None, gif: Path | None, dark: b
         raise ValueError("--gif shows the whole game: it cannot be combined with --ply or --png")
     if dark and not (png or gif):
         raise ValueError("--dark changes pictures and animations: it needs --png FILE or --gif FILE")
-    for path in filter(None, (png, gif)):
-        check_writable(path)
+    check_outputs([("--png", png), ("--gif", gif)], [file])
 
 
 def _check_ending(option: str, path: Path | None, endings: Sequence[str]) -> None:
@@ -101,7 +100,8 @@ def analyze(
     import json
 
     from ninetka_env.api.record_files import find_record
-    from ninetka_env.core.files import StrPath, check_writable, replace_files
+    from ninetka_env.core.files import StrPath, replace_files
+    from ninetka_train.commands.output_files import check_outputs
     from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, draw_analysis
     from ninetka_train.ninetka.analyze import analyze as run
     from ninetka_train.reporting.style import picture_pair, picture_paths
@@ -112,8 +112,8 @@ def analyze(
         if png:  # before the analysis, which may take minutes
             importlib.import_module("matplotlib")
         _check_ending("--png", png, (".png",))
-        for path in filter(None, (json_file, *(picture_paths(png) if png else ()))):
-            check_writable(path)
+        light, dark = picture_paths(png) if png else (None, None)
+        check_outputs([("--json", json_file), ("--png", light), ("--png", dark)], [file])
         analysis = run(record, nodes)
         typer.echo("\n".join(analysis_text(analysis)))
         if json_file:
@@ -161,12 +161,11 @@ def study(
     """Study perfect play in two-player 9tka; this takes some minutes."""
     with exit_on_error("studies"):
         import ninetka_train.ninetka.study as module
-        from ninetka_env.core.files import check_writable, with_extension
+        from ninetka_env.core.files import with_extension
+        from ninetka_train.commands.output_files import check_outputs
 
         importlib.import_module("matplotlib")  # report a missing package before playing for minutes
-        out.parent.mkdir(parents=True, exist_ok=True)
-        for ending in (".md", ".png", "-dark.png", ".json"):
-            check_writable(with_extension(out, ending))
+        check_outputs(("--out", with_extension(out, ending)) for ending in (".md", ".png", "-dark.png", ".json"))
         found = module.study(games, seed, lambda what: typer.echo(what, err=True))
         module.write_study(found, out)
     typer.echo(f"wrote {with_extension(out, '.md')}, .png, -dark.png and .json")

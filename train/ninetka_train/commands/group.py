@@ -91,6 +91,10 @@ class CommandGroup(TyperGroup):
 def _check_spelling(arguments: Sequence[str]) -> None:
     """Exit with advice if the arguments have a former or a natural wrong spelling that has no other meaning."""
     command = next(iter(arguments), "")
+    for place, argument in enumerate(arguments):
+        if argument == "" or (argument.startswith("--") and argument.endswith("=")):
+            after = f" after {arguments[place - 1]}" if argument == "" and place else ""
+            fail(f"argument {argument or repr('')}{after}: it is empty; write a value or leave it out")
     if command in FORMER_COMMANDS:
         fail(f"ninetka {command} is now ninetka {FORMER_COMMANDS[command]}")
     following = zip(arguments, [*arguments[1:], "VALUE"], strict=True)

@@ -91,17 +91,15 @@ def prepare(
 
 
 def check_files(files: Mapping[str, Path | None], settings: MatchSettings, inputs: Sequence[Path] = ()) -> None:
-    """Raise `OSError` or `ValueError` if a file cannot be written, is named twice, or is an input file."""
-    from ninetka_env.api.record_files import check_format
-    from ninetka_env.core.files import check_writable
+    """Check the files that a match will write, and the format of `--save-games`.
 
-    named = {option: path for option, path in files.items() if path}
-    if len(named) > len({path.resolve() for path in named.values()}):
-        raise ValueError(f"{' and '.join(named)} name the same file, {next(iter(named.values()))}")
-    for option, path in named.items():
-        if path.resolve() in [one.resolve() for one in inputs]:
-            raise ValueError(f"{option} {path}: the games are read from this file: name another one")
-        check_writable(path)
+    Raises:
+        ValueError, OSError: see `check_outputs`; also if saved games of this variant cannot have the format.
+    """
+    from ninetka_env.api.record_files import check_format
+    from ninetka_train.commands.output_files import check_outputs
+
+    check_outputs(files.items(), inputs)
     if target := files.get("--save-games"):
         check_format(target, settings.variant)
 

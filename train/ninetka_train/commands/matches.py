@@ -46,7 +46,10 @@ OpeningPlies = Annotated[
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures to this file.")]
 CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write one row per game to this file.")]
 GamesFile = Annotated[
-    Path | None, typer.Option("--save-games", metavar="FILE", help="Write each game to this file when it ends.")
+    Path | None,
+    typer.Option(
+        "--save-games", metavar="FILE", help="Write each game to this file when it ends; replaced without --resume."
+    ),
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Continue a match: games in the file of --save-games are not played again.")
@@ -268,15 +271,15 @@ def curve(
 
     After Ctrl-C or SIGTERM the finished points and the finished games of the last point are written.
     """
-    from ninetka_env.core.files import check_writable, with_extension
+    from ninetka_env.core.files import with_extension
+    from ninetka_train.commands.output_files import check_outputs
     from ninetka_train.judging.curve import make_matches, parse_amounts, plan_points
     from ninetka_train.judging.lockstep import AgentError
 
     with exit_on_error("curves"), match_runner.exit_on_match_error(games):
         from ninetka_train.reporting.strength import draw_curve  # noqa: F401  # report a missing package before games are played
 
-        for ending in (".png", "-dark.png", ".json"):
-            check_writable(with_extension(path, ending))
+        check_outputs(("--out", with_extension(path, ending)) for ending in (".png", "-dark.png", ".json"))
         texts = {"seconds": seconds, "simulations": simulations}
         plan = plan_points(agents, {name: parse_amounts(name, text) for name, text in texts.items()})
         matches = make_matches(

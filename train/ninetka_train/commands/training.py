@@ -165,13 +165,36 @@ def average(
     """Average the weights of networks that were trained from the same weights."""
     with exit_on_error("averages"):
         from ninetka_agents.averaging import mean_network, soften_policy
-        from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+        from ninetka_agents.checkpoint import (
+            Checkpoint,
+            checkpoint_path,
+            find_checkpoint,
+            load_checkpoint,
+            save_checkpoint,
+        )
+        from ninetka_train.commands.output_files import check_outputs
 
-        mean = mean_network([load_checkpoint(checkpoint)[0] for checkpoint in checkpoints])
+        inputs = [find_checkpoint(checkpoint) for checkpoint in checkpoints]
+        mean = mean_network([load_checkpoint(checkpoint)[0] for checkpoint in inputs])
+        path = checkpoint_path(out)
+        check_outputs([("--out", path), ("--out", path.with_suffix(".json"))], inputs, writes_network=True)
+        other = _network_named(out, mean.game)
         soften_policy(mean, policy_temperature)
         notes = {"mean_of": checkpoints, "policy_temperature": policy_temperature}
-        path = save_checkpoint(out, mean, Checkpoint(mean.config, notes=notes))
+        save_checkpoint(out, mean, Checkpoint(mean.config, notes=notes))
     typer.echo(f"wrote {path} and {path.with_suffix('.json').name}")
+    if other not in (None, path):
+        typer.echo(f"note: net:{out} is also a name of {other}: write net:{path} for the new network", err=True)
+
+
+def _network_named(name: Path, game: str) -> Path | None:
+    """Return the file of the network that `net:NAME` means; None if there is none."""
+    from ninetka_agents.checkpoint import find_checkpoint
+
+    try:
+        return find_checkpoint(name, game)
+    except ValueError:
+        return None
 
 
 def export(
@@ -187,9 +210,9 @@ def export(
     """Write a trained network into an ONNX file."""
     with exit_on_error("exports", "train,onnx"):
         from ninetka_agents.export import export_checkpoint
-        from ninetka_env.core.files import check_writable
+        from ninetka_train.commands.output_files import check_outputs
 
-        check_writable(out)
+        check_outputs([("--out", out)])
         export_checkpoint(checkpoint, out)
     typer.echo(f"wrote {out}")
     if out.suffix.lower() != ".onnx":

@@ -20,6 +20,8 @@ from ninetka_agents import make_agent
 from ninetka_agents.ninetka.solver.solver import solve_batch
 from ninetka_env import __version__
 from ninetka_env.core.files import replace_files, with_extension
+from ninetka_env.core.options import check_count
+from ninetka_env.core.random_streams import check_seed
 from ninetka_env.core.registry import get_definition
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.ratings import Interval, clustered_interval, wilson_interval
@@ -110,12 +112,18 @@ def study(games: int = 100, seed: int = 0, progress: Callable[[str], None] = lam
         games: number of games per agent.
         seed: random seed of all games.
         progress: called with the spec of each agent before its games.
+
+    Raises:
+        ValueError: if the number of games or the seed is not allowed.
     """
+    check_count("games", games)
+    check_seed(seed)
+    agents = {spec: make_agent(spec) for spec in dict.fromkeys((*PLACERS, *AGENTS))}
     decisions: dict[str, Decisions] = {}
     second, solved = {}, {}
-    for spec in dict.fromkeys((*PLACERS, *AGENTS)):
+    for spec, agent in agents.items():
         progress(spec)
-        results = play_games([make_agent(spec)], 2, games, seed=seed, neutral_placement="random")
+        results = play_games([agent], 2, games, seed=seed, neutral_placement="random")
         decisions[spec] = find_decisions(results, NODES, moves=spec in PLACERS)
         if spec in PLACERS:
             winners, _ = solve_batch(first_slide_positions(results), FIRST_NODES, moves=False)
