@@ -351,8 +351,19 @@ def test_the_folder_of_a_run_is_suggested(tmp_path, network, monkeypatch):
     for written in ("quick", "runs/quik", "net:quick"):
         with pytest.raises(ValueError, match=r"\(did you mean 'net:runs/quick'\?\)$"):
             find_checkpoint(written)
-    with pytest.raises(ValueError, match=r"the known ones of ninetka are gen-1, [^(]*$"):
-        find_checkpoint("other")
+    (tmp_path / "runs" / "quick").rename(tmp_path / "runs" / "go")
+    for unlike in ("other", "net:foo", "runs/quick", "gen-99", "go/gen", "folder/gen-7"):
+        with pytest.raises(ValueError, match=r"the known ones of ninetka are gen-1, [^(]*$"):
+            find_checkpoint(unlike)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("net:gen7", "gen-7"), ("net:Gen-7", "gen-7"), ("Go/gen6", "go/gen-6"), ("net:maxn-exploter", "maxn-exploiter")],
+)
+def test_a_known_network_is_suggested(written, meant):
+    with pytest.raises(ValueError, match=rf"\(did you mean 'net:{meant}'\?\)$"):
+        find_checkpoint(written)
 
 
 def test_a_folder_means_its_newest_checkpoint(tmp_path, network):

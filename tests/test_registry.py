@@ -133,6 +133,8 @@ def test_the_options_of_a_variant_cannot_be_changed():
         ("chess", r"unknown game 'chess': known are .*ninetka"),
         ("ninetke", r"unknown game 'ninetke': known are .*ninetka.*\(did you mean 'ninetka'\?\)"),
         ("Ninetkaa", r"unknown game 'Ninetkaa'.*did you mean 'ninetka'"),
+        ("KROPKY", r"unknown game 'KROPKY'.*did you mean 'kropki'"),
+        ("ninetka9", r"unknown game 'ninetka9': known are [^(]*$"),
         ("8tka", r"unknown game '8tka': known are .*ninetka"),
         ("x" * 1000, r"unknown game 'x{79} \.\.\.: known are"),
         ("ninetka:players=3", r"unknown option 'players', there are num_players, neutral_placement, turn_order, "

@@ -222,10 +222,22 @@ def _missing_checkpoint_message(path: str, name: str, game: str) -> str:
         if NETWORKS.is_dir()
         else f"{names} comes with the package, others are in the repository's folder networks/: give the path of one"
     )
-    runs = [folder.as_posix() for folder in sorted(Path("runs").glob("*")) if any(folder.glob("*.safetensors"))]
-    near = nearest(name, runs) or nearest(f"runs/{name}", runs)
+    near = _similar_network(name, game)
     hint = f" (did you mean {'net:' + near!r}?)" if near else ""
     return f"checkpoint {path}: cannot be read: No such file or directory; {what}{hint}"
+
+
+def _similar_network(name: str, game: str) -> str:
+    """Return the network in the same folder, or of the same game, whose name is similar; empty if there is none."""
+    folder, _, last = name.rpartition("/")
+    folder = folder.lower() if folder.lower() in games_with_networks() else folder
+    known: dict[str, str] = {}
+    if folder in ("", "runs"):
+        runs = [run for run in sorted(Path("runs").glob("*")) if any(run.glob("*.safetensors"))]
+        known |= {run.name: run.as_posix() for run in runs}
+    if folder in ("", *games_with_networks()):
+        known |= {one: f"{folder}/{one}".lstrip("/") for one in known_networks(folder or game)}
+    return known.get(nearest(last, known), "")
 
 
 def known_networks(game: str = DEFAULT_GAME) -> dict[str, Path]:

@@ -27,8 +27,13 @@ def quote(text: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the known word that is most similar to `word`, or an empty string if none is similar."""
-    return next(iter(difflib.get_close_matches(word, known, n=1)), "")
+    """Return the known word that is most similar to `word`, in any case, or an empty string if none is similar.
+
+    A word with other numbers is another name, not another spelling: `gen-6` is not similar to `gen-7`.
+    """
+    numbers = re.findall(r"\d+", word)
+    by_lower = {one.lower(): one for one in known if re.findall(r"\d+", one) == numbers}
+    return next((by_lower[found] for found in difflib.get_close_matches(word.lower(), by_lower, n=1)), "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

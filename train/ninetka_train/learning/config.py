@@ -403,9 +403,7 @@ def find_config(path: Path | str) -> Path:
     if found := places.get(path.parent, {}).get(name):
         return found
     what = "it is a folder" if path.exists() else "No such file or directory"
-    # another number is another configuration, not another spelling
-    hint = "" if any(map(str.isdigit, name)) else did_you_mean(name, [*known, *others])
-    there = f"the shipped configurations are {', '.join(known) or 'none'}{hint}"
+    there = f"the shipped configurations are {', '.join(known) or 'none'}{did_you_mean(name, [*known, *others])}"
     raise ValueError(
         f"{printable_path(path)}: cannot be read: {what}; {there}, "
         "those of other networks are in the repository's folder networks/"
