@@ -82,6 +82,7 @@ def test_the_help_of_a_command_fits_and_says_what_each_value_is(name):
         (["train", "quick"], "Got unexpected extra argument(s) (quick); a configuration is an option: write --config"),
         (["train", "--game", "go"], "the game is a setting: choose a configuration (ninetka configs) or write --set"),
         (["train", "--players", "3"], "the players are a setting: write --set 'players=[3]'"),
+        (["train", "--set", "ppo.epochs", "2"], "--set takes KEY=VALUE in one word: write --set ppo.epochs=..."),
         (["train", "--config", "quik"], "(did you mean 'quick'?), those of other networks are"),
         (["train", "--set", "players=5"], "players=5: Input should be a list, such as [2, 3]"),
         (["evaluate", "", "random"], "argument '' after evaluate: it is empty; write a value or leave it out"),

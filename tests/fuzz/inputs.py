@@ -30,7 +30,7 @@ from ninetka_env.api.vector import GameVectorEnv
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import Variant, get_definition, load_variant
 from ninetka_train.learning.config import TrainConfig, check_config, config_class, load_config
-from ninetka_train.learning.config import _known_keys as known_keys
+from ninetka_train.learning.config_errors import known_keys
 
 Try = Callable[[random.Random], None]
 """A trial: runs one random input and adds its problems to the findings."""

@@ -61,6 +61,14 @@ def test_overrides_are_read_the_same_way():
         load_config(None, ["network={a: 1, a: 2}"])
 
 
+@pytest.mark.parametrize("text", ["1000", "1_000", "1e3", "1E+3", "0.1e4", " 1e3", "1e3 # moves"])
+def test_whole_numbers_are_read_with_exponents_and_underscores(tmp_path, text):
+    (tmp_path / "moves.yaml").write_text(f"ppo: {{moves: {text}\n}}", encoding="utf-8")
+    for config in (load_config(tmp_path / "moves.yaml"), load_config(None, [f"ppo.moves = {text}"])):
+        assert config.ppo.moves == 1000
+    assert load_config(None, ["name=1e3"]).name == "1e3"
+
+
 def test_plain_values_are_read(tmp_path):
     path = tmp_path / "plain.yaml"
     path.write_text("a: 1\nb: [2, 3]\nc: {d: x, e: .5}\nf:\n<<: {g: true, a: 2}", encoding="utf-8")

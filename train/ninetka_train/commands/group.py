@@ -47,6 +47,7 @@ ADVICE: dict[str, tuple[Advice, ...]] = {
         Advice("-n", "the players are a setting: write --set 'players=[{value}]'"),
         Advice("--seed", "the seed is a setting: write --set seed={value}"),
         Advice("--name", "the name is a setting: write --set name={value}"),
+        Advice("--set", "--set takes KEY=VALUE in one word: write --set {value}=...", r"(?!VALUE$)[\w.]+"),
     ),
 }
 """Advice for each command."""

@@ -21,6 +21,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
     create_model,
     field_validator,
     model_validator,
@@ -40,7 +41,8 @@ from ninetka_env.core.registry import (
     load_variant,
     with_players,
 )
-from ninetka_env.core.text import did_you_mean, nearest
+from ninetka_env.core.text import did_you_mean
+from ninetka_train.learning.config_errors import example_override, known_keys, problem_text
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.plugins import selfplay_plugin_of
 
@@ -75,10 +77,23 @@ _RESERVED = r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)"
 """Names that Windows reserves for devices."""
 
 
+_EXPONENT = r"\d{1,20}(\.\d{0,20})?[eE]\+?\d{1,3}"
+"""Pattern of numbers with an exponent, which YAML 1.1 reads as text."""
+
+
 class _Settings(BaseModel):
     """Base class of settings. Unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _read_exponent(cls, value: Any, info: ValidationInfo) -> Any:
+        """Return a whole number with an exponent, such as 1e6, as an integer; YAML reads it as text."""
+        is_integer = cls.model_fields[str(info.field_name)].annotation is int
+        if not (is_integer and isinstance(value, str) and re.fullmatch(_EXPONENT, value)):
+            return value
+        return int(float(value)) if float(value).is_integer() else value
 
 
 class NetworkSettings(_Settings):
@@ -416,7 +431,7 @@ def check_config(values: dict[str, Any], where: str = "the configuration") -> Tr
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        lines = [_problem_text(problem, model) for problem in error.errors()]
+        lines = [problem_text(problem, model, _owners_of) for problem in error.errors()]
         more = [f"{len(lines) - MAX_REPORTED_PROBLEMS} more"] if len(lines) > MAX_REPORTED_PROBLEMS else []
         raise ValueError(f"{where}: " + "; ".join([*lines[:MAX_REPORTED_PROBLEMS], *more])) from None
 
@@ -430,11 +445,16 @@ def _class_for(game: Any) -> type[TrainConfig]:
         return TrainConfig
 
 
+def _owners_of(key: str) -> list[str]:
+    """Return the titles of the games whose configurations have a key."""
+    return [get_definition(game).title for game in games_with_networks() if key in known_keys(config_class(game))]
+
+
 def _apply_override(values: dict[str, Any], text: str) -> None:
     """Apply one `key=value` to nested values."""
     key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise ValueError(f"override {short_repr(text)}: expected key=value, such as ppo.epochs=2")
+    if not equals or not key.strip():
+        raise ValueError(f"override {short_repr(text)}: expected key=value, such as {example_override(text)}")
     *parents, last = key.strip().split(".")
     for parent in parents:
         inner = values.setdefault(parent, {})
@@ -445,34 +465,3 @@ def _apply_override(values: dict[str, Any], text: str) -> None:
         values[last] = _parse(value)
     except ValueError as error:
         raise ValueError(f"override {short_repr(text)}: {short_repr(value)} is not a YAML value: {error}") from None
-
-
-def _problem_text(problem: Any, model: type[TrainConfig]) -> str:
-    """Return a message about one problem that pydantic found."""
-    key = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] != "extra_forbidden":
-        what = str(problem["msg"]).removeprefix("Value error, ").replace("a valid tuple", "a list, such as [2, 3]")
-        return f"{key[:80]}={short_repr(problem['input'])}: {what}" if key else what
-    others = [get_definition(game).title for game in games_with_networks() if key in _known_keys(config_class(game))]
-    hint = f": it is a setting of {', '.join(others)}" if others else _key_hint(key, _known_keys(model))
-    return f"unknown key {short_repr(key)}{hint}"
-
-
-def _key_hint(key: str, known: Sequence[str]) -> str:
-    """Return a hint for an unknown key: a similar key, preferably of its section; otherwise the keys of its section."""
-    section, _, last = key.rpartition(".")
-    inside = [name for name in known if name.rpartition(".")[0] == section]
-    for names in (inside, known):
-        by_last = {name.rpartition(".")[2]: name for name in names}
-        if near := nearest(last, by_last):
-            return f" (did you mean {by_last[near]!r}?)"
-    return f", there are {', '.join(inside)}" if section and inside else ""
-
-
-def _known_keys(model: type[BaseModel], prefix: str = "") -> list[str]:
-    keys: list[str] = []
-    for name, info in model.model_fields.items():
-        keys.append(prefix + name)
-        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
-            keys += _known_keys(info.annotation, f"{prefix}{name}.")
-    return keys
