@@ -188,16 +188,37 @@ def test_an_unfinished_run_is_shown(folder):
     assert done.exit_code == 0, done.output
     assert "trained for 4 min 0 s (44% of the run)" in done.output
     for name in ("curve.jsonl", "log.jsonl"):
+        (folder / name).write_text("", encoding="utf-8")
+        assert CliRunner().invoke(app, ["report", str(folder)]).exit_code == 0
         (folder / name).unlink()
     assert CliRunner().invoke(app, ["report", str(folder)]).exit_code == 0
+
+
+LINE = '{"progress": 0.5, "seconds": 60}'
+CURVE_LINE = '{"progress": 1, "players": 2, "opponent": "maxn", "games": 9, "wins": 1, "evaluation_seconds": 1}'
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("log.jsonl", "{}\nx\n", "log.jsonl, line 2: expected a JSON object, found 'x'"),
+        ("log.jsonl", f"{LINE}\nx\n", "log.jsonl, line 2: expected a JSON object, found 'x'"),
+        ("log.jsonl", f"{LINE}\n{LINE[:9]}\n", "log.jsonl, line 2: expected a JSON object, found '{"),
+        ("log.jsonl", f"{LINE}\n[1]", "log.jsonl, line 2: expected a JSON object, found '[1]'"),
+        ("log.jsonl", "\x89PNG\0", "log.jsonl, line 1: expected a JSON object, found '"),
+        ("log.jsonl", '{"progress": 1}\n', "log.jsonl, line 1: seconds is missing"),
+        ("log.jsonl", '{"progress": 1, "seconds": []}\n', "log.jsonl, line 1: seconds=[]: expected a number"),
+        ("curve.jsonl", f"{LINE}\n", "curve.jsonl, line 1: players is missing"),
+        ("curve.jsonl", '{"opponent": 1}', "curve.jsonl, line 1: progress is missing"),
+        ("curve.jsonl", CURVE_LINE.replace("9", "0"), "curve.jsonl: was not written by a run: division by zero"),
+        ("config.yaml", "", "config.yaml: was not written by a run: 'players' is missing"),
+        ("config.yaml", "players: 2", "config.yaml: was not written by a run: 'int' object is not iterable"),
+        ("config.yaml", "players: [", "config.yaml: is not a YAML file of settings: line 1: "),
         ("config.yaml", None, "not the folder of a run (config.yaml is missing)"),
         ("evaluation.json", "[", "evaluation.json: is not complete JSON"),
+        ("evaluation.json", "", "evaluation.json: is not complete JSON"),
+        ("evaluation.json", 9999 * "[", "evaluation.json: is not complete JSON"),
+        ("evaluation.json", '{"agents": []}', "evaluation.json: expected a list of matches, found {'agents': []}"),
+        ("evaluation.json", "[{}]", "evaluation.json: was not written by a run: 'agents' is missing"),
         ("games.txt", "x", "games.txt, line 1: expected 'game record, format 2'"),
         ("games.txt", None, "games.txt"),
     ],

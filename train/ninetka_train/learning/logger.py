@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,13 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from ninetka_env.core.files import path_in_errors, replace_file
+from ninetka_env.core.options import short_repr
 from ninetka_env.core.registry import DEFAULT_GAME
 
 LOG_FILE, CURVE_FILE, TENSORBOARD_FOLDER = "log.jsonl", "curve.jsonl", "tensorboard"
 LogEntry = dict[str, Any]
+TEXT_KEYS = ("game", "opponent")
+"""Keys whose values are texts; all other values are numbers."""
 
 
 class Journal:
@@ -115,25 +118,48 @@ def variant_label(spec: str, players: int) -> str:
     return f"{players} players" if spec in (DEFAULT_GAME, f"{DEFAULT_GAME}:num_players={players}") else spec
 
 
-def read_json_lines(path: Path) -> list[LogEntry]:
-    """Read a file of JSON lines. An incomplete last line is ignored; a missing file has no lines.
+def read_json_lines(path: Path, required: Iterable[str] = ()) -> list[LogEntry]:
+    """Read a log or a learning curve. A missing file has no lines.
+
+    A last line that is incomplete is ignored, because a run may be writing it or was killed while writing.
+
+    Args:
+        path: the file.
+        required: keys that each line needs.
 
     Raises:
         OSError: if it cannot be read.
-        ValueError: if a line is not a JSON object; the message names the file and the line.
+        ValueError: if a line is not a JSON object with these keys and with numbers (texts for `TEXT_KEYS`); the message
+            names the file and the line.
     """
     if not path.exists():
         return []
-    lines = []
-    for number, text in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1], 1):
+    lines: list[LogEntry] = []
+    texts = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    for number, text in enumerate(texts, 1):
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             line = None
         if not isinstance(line, dict):
+            if number == len(texts) and text.strip("\0")[:1] in ("", "{"):
+                break
             raise ValueError(f"{path}, line {number}: expected a JSON object, found {text[:40]!r}")
+        if problem := _entry_problem(line, required):
+            raise ValueError(f"{path}, line {number}: {problem}")
         lines.append(line)
     return lines
+
+
+def _entry_problem(line: LogEntry, required: Iterable[str]) -> str:
+    """Return what is wrong with an entry of a log, or an empty text."""
+    for key in required:
+        if key not in line:
+            return f"{key} is missing"
+    for key, value in line.items():
+        if not isinstance(value, str if key in TEXT_KEYS else (int, float)):
+            return f"{key[:80]}={short_repr(value)}: expected a {'text' if key in TEXT_KEYS else 'number'}"
+    return ""
 
 
 def _progress(step: int, total: int) -> float:
@@ -147,10 +173,7 @@ def _drop_entries_from(path: Path, step: int, total: int) -> list[LogEntry]:
     """
     if not path.exists():
         return []
-    lines = read_json_lines(path)
-    for number, line in enumerate(lines, 1):
-        if not all(isinstance(line.get(key), (int, float)) for key in ("step", "seconds")):
-            raise ValueError(f"{path}, line {number}: expected the numbers step and seconds in it")
+    lines = read_json_lines(path, ("step", "seconds"))
     kept = [line | {"progress": _progress(line["step"], total)} for line in lines if line["step"] < step]
     replace_file(path, [(json.dumps(line) + "\n").encode() for line in kept])
     return kept

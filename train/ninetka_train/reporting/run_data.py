@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -27,6 +27,9 @@ from ninetka_train.learning.logger import CURVE_FILE, LOG_FILE, LogEntry, read_j
 from ninetka_train.learning.teacher import teacher_spec
 
 CONFIG, EVALUATION, GAMES, BEST = "config.yaml", "evaluation.json", "games.txt", "best"
+_LOG_KEYS = ("progress", "seconds")
+_CURVE_KEYS = ("progress", "players", "opponent", "games", "wins", "evaluation_seconds")
+"""Keys that each line of the log and of the learning curve needs."""
 NETWORK, BASELINE = "net", "maxn"
 """Agent names in `ninetka_train.run`: the network, and the agent that plays one of its phases in some games."""
 PHASE_AGENTS = {
@@ -189,26 +192,33 @@ def read_run(folder: Path) -> RunData:
     if not (folder / CONFIG).exists():
         raise ValueError(f"{folder}: not the folder of a run ({CONFIG} is missing)")
     config = read_settings(folder / CONFIG)
-    evaluations, games = [], []
+    parts: dict[str, dict[str, Any]] = {
+        CONFIG: {},
+        LOG_FILE: {"log": read_json_lines(folder / LOG_FILE, _LOG_KEYS)},
+        CURVE_FILE: {"curve": read_json_lines(folder / CURVE_FILE, _CURVE_KEYS)},
+    }
     if (folder / EVALUATION).exists():
+        parts[EVALUATION] = {"evaluations": _read_evaluations(folder / EVALUATION)}
+        parts[GAMES] = {"games": list(read_records(folder / GAMES))}
+    run = RunData(folder.resolve().name, config, [], [], [], [])
+    for name, contents in parts.items():  # one file after another, so that an error is in the file that was added
+        run = replace(run, **contents)
         try:
-            evaluations = json.loads((folder / EVALUATION).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{folder / EVALUATION}: is not complete JSON: {error}") from None
-        games = list(read_records(folder / GAMES))
-    run = RunData(
-        folder.resolve().name,
-        config,
-        read_json_lines(folder / LOG_FILE),
-        read_json_lines(folder / CURVE_FILE),
-        evaluations,
-        games,
-    )
-    try:
-        summary(run), report_tables(run)
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ValueError(f"{folder}: the files were not written by a run: {short_repr(error)}") from None
+            summary(run), report_tables(run), str(run.shares)
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError) as error:
+            what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise ValueError(f"{folder / name}: was not written by a run: {what}") from None
     return run
+
+
+def _read_evaluations(path: Path) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: is not complete JSON: {error}") from None
+    if not isinstance(found, list):
+        raise ValueError(f"{path}: expected a list of matches, found {short_repr(found)}")
+    return found
 
 
 def whose_games(config: Mapping[str, Any]) -> str:
