@@ -50,7 +50,7 @@ def test_evaluate_prints_tables_and_writes_files(tmp_path):
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "6 games (asked for: 5)" in result.stdout
-    assert "note: 5 games per lineup are rounded up to 6, 2 rotations of 3 seatings" in result.stderr
+    assert "note: --games 5 is rounded up to 6 games per lineup, 2 rotations of 3 seatings" in result.stderr
     written = json.loads(json_file.read_text(encoding="utf-8"))
     assert written["settings"]["seed"] == 4
     options = "num_players=3,neutral_placement=random,turn_order=continue"

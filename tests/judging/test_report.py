@@ -117,6 +117,12 @@ def test_tables_fit_into_80_columns_and_names_are_whole(num_players, count):
     assert f"{names[0]} " in wide[wide.index("\nResults") :]
 
 
+@pytest.mark.parametrize(("num_games", "words"), [(2, "1 game in"), (4, "2 games in")])
+def test_one_game_is_in_the_singular(num_games, words):
+    text = printed(summarise(play(["one", "two"], num_games=num_games)), 120)
+    assert f"wins % [95 %] of {words} each seat" in " ".join(text.split())
+
+
 def test_a_ranked_report_lists_the_strongest_agent_first():
     evaluation = summarise(with_winners(play(["weak", "strong"]), [1] * 20))
     for ranked, first in ((False, "weak"), (True, "strong")):

@@ -187,4 +187,4 @@ def test_networks_alone_start_with_random_plies_by_default(tmp_path):
     assert "networks repeat their openings, so each rotation starts with 4 random" in " ".join(done.stderr.split())
     assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["distinct_games"] == 2
     done = run("evaluate", "net:gen-1", "--games", 2, "--opening-plies", 0)
-    assert "1 games repeat others move by move" in " ".join(done.stdout.split())
+    assert "1 game repeats others move by move" in " ".join(done.stdout.split())

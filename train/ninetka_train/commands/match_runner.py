@@ -70,6 +70,7 @@ def prepare(
     """
     from ninetka_train.judging.arena import make_match
     from ninetka_train.judging.saved_games import GameSaver, read_earlier_games
+    from ninetka_train.judging.texts import count_text
 
     target = files.get("--save-games")
 
@@ -85,7 +86,7 @@ def prepare(
     except (ValueError, OSError, ImportError, RuntimeError, MemoryError, OverflowError) as error:
         fail(error)
     if earlier:
-        typer.echo(f"note: {len(earlier)} games of {target} are not played again", err=True)
+        typer.echo(f"note: not played again: {count_text(len(earlier), 'game')} of {target}", err=True)
     _print_notes(match, options["opening_plies"])
     return PreparedMatch(match, GameSaver(target, earlier) if target else None)
 
@@ -106,6 +107,8 @@ def check_files(files: Mapping[str, Path | None], settings: MatchSettings, input
 
 def _print_notes(match: Match, opening_plies: int | None) -> None:
     """Print notes about the agents, about default openings, and about games that were rounded up."""
+    from ninetka_train.judging.texts import count_text
+
     settings = match.settings
     if len(match.agents) == 1:
         typer.echo("note: only one agent is given, so it plays against itself", err=True)
@@ -121,8 +124,8 @@ def _print_notes(match: Match, opening_plies: int | None) -> None:
     schedule = settings.make_schedule()
     games = schedule.games_per_lineup
     if games != settings.num_games:
-        whole = f"{games // schedule.rotation} rotations of {schedule.rotation} seatings"
-        typer.echo(f"note: {settings.num_games} games per lineup are rounded up to {games}, {whole}", err=True)
+        whole = f"{count_text(games // schedule.rotation, 'rotation')} of {schedule.rotation} seatings"
+        typer.echo(f"note: --games {settings.num_games} is rounded up to {games} games per lineup, {whole}", err=True)
 
 
 def play(prepared: PreparedMatch, *, gate: Gate | None = None, elsewhere: PlayBatches | None = None) -> MatchOutcome:
@@ -384,11 +387,12 @@ def report(
 
 def _exit_with_status(outcome: MatchOutcome, evaluation: Evaluation) -> None:
     from ninetka_train.judging.gate import FAILED, PASSED
+    from ninetka_train.judging.texts import count_text
 
     if outcome.status:
         raise typer.Exit(outcome.status)
     if evaluation.failures:
-        fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
+        fail(f"{count_text(len(evaluation.failures), 'game')} lost by failures of agents", code=1)
     if evaluation.gate and evaluation.gate.verdict != PASSED:
         raise typer.Exit(3 if evaluation.gate.verdict == FAILED else 4)
 

@@ -27,7 +27,7 @@ from ninetka_train.judging.evaluate import AgentFigures, Evaluation, ExactFigure
 from ninetka_train.judging.ratings import Interval
 from ninetka_train.judging.results import NO_ACTION, Results, saved_name
 from ninetka_train.judging.schedule import DEFAULT_OPENING_PLIES
-from ninetka_train.judging.texts import elo_text, percent, share_text
+from ninetka_train.judging.texts import count_text, elo_text, percent, share_text
 from ninetka_train.machine import describe_machine
 
 PLAIN_WIDTH = 120
@@ -109,7 +109,7 @@ def heading_lines(evaluation: Evaluation) -> list[str]:
     settings = evaluation.settings
     lineups, games = len(evaluation.lineups), evaluation.games_per_lineup
     least = min(lineup.games for lineup in evaluation.lineups)
-    each = f"{games} games" if least == games else f"{least} to {games} games"
+    each = count_text(games if least == games else f"{least} to {games}", "game")
     shown = each if lineups == 1 else f"{lineups} lineups of {each}"
     asked = "" if games == settings.num_games else f" (asked for: {settings.num_games})"
     differ = f"{evaluation.distinct_games} of them distinct"
@@ -134,8 +134,9 @@ def heading_lines(evaluation: Evaluation) -> list[str]:
         drawn = _variant_with_random_starts(variant)
         hint = f", --game {drawn.spec}" if drawn else ""
         few = evaluation.distinct_games < MIN_DISTINCT_SHARE * played
+        repeat = f"{count_text(repeated, 'game')} repeat{'s' * (repeated == 1)}"
         lines.append(
-            f"{'warning' if few else 'note'}: {repeated} games repeat others move by move, so the intervals "
+            f"{'warning' if few else 'note'}: {repeat} others move by move, so the intervals "
             f"are too narrow: vary the starts (--opening-plies {settings.opening_plies + DEFAULT_OPENING_PLIES}{hint})"
         )
     return lines
@@ -209,7 +210,7 @@ def _seats_table(evaluation: Evaluation, agents: Sequence[AgentFigures], labels:
     counts = [f"{min(played)} to {max(played)}" if min(played) < max(played) else str(min(played))
               for played in ([seat.games for seat in agent.seats] for agent in agents)]  # fmt: skip
     games = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
-    note = f"wins % [95 %] of {games} games in each seat; seat 0 moves first"
+    note = f"wins % [95 %] of {count_text(games, 'game')} in each seat; seat 0 moves first"
     table = new_table("Wins by seat", "agent", *seats, note=note)
     for agent in agents:
         shares = [_short_share(seat.share, seat.interval) for seat in agent.seats]

@@ -5,6 +5,11 @@ from __future__ import annotations
 from ninetka_train.judging.ratings import Interval
 
 
+def count_text(count: int | str, noun: str) -> str:
+    """Return a count and its noun, such as `1 game`, `2 games` or `2 to 3 games`."""
+    return f"{count} {noun}{'s' * (str(count) != '1')}"
+
+
 def percent(share: float) -> str:
     """Format a share in percent, without the percent sign."""
     return f"{100 * share:.1f}"

@@ -11,7 +11,7 @@ import yaml
 
 from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.api.rendering import render_svg, svg_style
-from ninetka_train.judging.texts import percent
+from ninetka_train.judging.texts import count_text, percent
 from ninetka_train.reporting.figures import Panel, draw_svg, learning_panels, strength_panels
 from ninetka_train.reporting.run_data import (
     NETWORK,
@@ -58,7 +58,7 @@ def _tiles(run: RunData) -> str:
 
 def _interval(share: WinShare) -> str:
     low, high = share.interval
-    return f"{percent(low)} to {percent(high)} · {share.games} games"
+    return f"{percent(low)} to {percent(high)} · {count_text(share.games, 'game')}"
 
 
 def _figure(panel: Panel) -> str:

@@ -21,7 +21,7 @@ from ninetka_env.api.records import GameRecord
 from ninetka_env.core.options import short_repr
 from ninetka_env.core.registry import DEFAULT_GAME, definition_of_spec
 from ninetka_train.judging.ratings import Interval, wilson_interval
-from ninetka_train.judging.texts import percent
+from ninetka_train.judging.texts import count_text, percent
 from ninetka_train.learning.config import read_settings
 from ninetka_train.learning.logger import CURVE_FILE, LOG_FILE, LogEntry, read_json_lines, variant_label
 from ninetka_train.learning.teacher import teacher_spec
@@ -230,21 +230,17 @@ def whose_games(config: Mapping[str, Any]) -> str:
     teacher = settings["teacher"] or plugins_of(_game_name(config)).teacher
     search = teacher if teacher.startswith("net") else f"{teacher} with {settings['playouts']} playouts"
     if before == rounds:
-        return f"imitating {search} ({_rounds(rounds)} of its games)"
+        return f"imitating {search} ({count_text(rounds, 'round')} of its games)"
     if not before:
-        return f"AlphaZero ({_rounds(rounds)} of the network's own games)"
-    own = _rounds(rounds - before)
-    return f"AlphaZero ({_rounds(before)} of games of {search}, then {own} of the network's own games)"
+        return f"AlphaZero ({count_text(rounds, 'round')} of the network's own games)"
+    own = count_text(rounds - before, "round")
+    return f"AlphaZero ({count_text(before, 'round')} of games of {search}, then {own} of the network's own games)"
 
 
 def _game_name(config: Mapping[str, Any]) -> str:
     """Return the name of the game of a configuration."""
     game = config.get("game", DEFAULT_GAME)
     return definition_of_spec(game if isinstance(game, str) else game[0])[0].name
-
-
-def _rounds(count: int) -> str:
-    return f"{count} round{'s' * (count != 1)}"
 
 
 def summary(run: RunData) -> str:
