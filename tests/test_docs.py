@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import math
 import os
 import re
 import shlex
@@ -288,6 +289,26 @@ def test_columns_of_tables_have_names(page: Path) -> None:
 def table(name: str) -> list[str]:
     """Return the rows of the table on 9tka's page that is marked with a name."""
     return NINETKA_PAGE.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0].strip().splitlines()[2:]
+
+
+def test_pages_and_cards_have_the_number_of_weights_of_each_network() -> None:
+    safetensors, sizes = pytest.importorskip("safetensors"), {}
+    for card in CARDS:
+        if (tensors := card.with_suffix(".safetensors")).exists():
+            with safetensors.safe_open(tensors, "numpy") as file:
+                names = [name for name in file.keys() if name.startswith("network.")]  # noqa: SIM118
+                shapes = [file.get_slice(name).get_shape() for name in names]
+            size = sizes[card.parent.name, card.stem] = sum(map(math.prod, shapes))
+            found = re.findall(r"\((\d+) k parameters", card.read_text(encoding="utf-8"))
+            assert found == [f"{size / 1000:.0f}"], card
+    rows = re.findall(r"^\| \**`([\w-]+)`.*? \| (\w+) \| (\d+) k, ", TEXTS["docs/model-zoo.md"], re.MULTILINE)
+    games = {"9tka": "ninetka", "Go": "go", "Kropki": "kropki"}
+    zoo = {(games[title], name): size for name, title, size in rows}
+    assert zoo == {network: f"{size / 1000:.0f}" for network, size in sizes.items()}
+    notebook = TEXTS["docs/lab-notebook.md"].split("\n## Go")[1]
+    for name, size in re.findall(r"^- `([\w-]+)`.*?(\d+) k parameters", notebook, re.MULTILINE):
+        assert size == zoo["go", name]
+    assert f"gen-4, {sizes['ninetka', 'gen-4']:,} parameters" in TEXTS["docs/cluster.md"]
 
 
 def test_planes_table_matches_the_code() -> None:
