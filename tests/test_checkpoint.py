@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 import torch
 from safetensors.torch import load, save
 
-from ninetka_agents import checkpoint as module
+from ninetka_agents import network_files as module
 from ninetka_agents.checkpoint import (
     Checkpoint,
     find_checkpoint,

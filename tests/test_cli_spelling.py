@@ -15,6 +15,7 @@ from ninetka_agents.agent import make_agent
 from ninetka_agents.plugins import agents_of
 from ninetka_env.core.registry import definitions, load_variant
 from ninetka_train import cli
+from ninetka_train.commands import completion
 from ninetka_train.reporting.catalogue import describe_agent
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,6 +130,61 @@ def test_the_shell_completes_commands_and_options():
         place = str(len(typed.split()) - 1)
         done = run(_NINETKA_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=place)
         assert expected in done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["train", "--config", "quick-"], ["quick-go", "quick-kropki"]),
+        (["evaluate", "--game", ""], ["go", "kropki", "ninetka"]),
+        (["evaluate", "--game", "go:ko=s"], ["go:ko=simple", "go:ko=situational"]),
+        (["evaluate", "--game", "go:ko=simple,k"], ["go:ko=simple,komi=7.0"]),
+        (["evaluate", "--game", "go:allow"], ["go:allow_resign=false", "go:allow_resign=true"]),
+        (["evaluate", "--game", "go:max"], ["go:max_plies="]),
+        (["evaluate", "--game", "kropki", "gr"], ["greedy"]),
+        (["evaluate", "random", "m"], ["mcts", "maxn"]),
+        (["evaluate", "net:max"], ["net:maxn-exploiter"]),
+        (["evaluate", "--from", ""], []),
+        (["evaluate", "--game", "unknown", ""], []),
+        (["evaluate", "--game", "python:this:x", ""], []),
+        (["evaluate", "--game", "unknown:"], []),
+        (["rate", "--anchor", "ran"], ["random"]),
+        (["curve", "--against", "max"], ["maxn"]),
+        (["gtp", "--agent", "g"], ["gtp"]),
+        (["info", "net:r"], ["net:runs/mine"]),
+    ],
+)
+def test_the_shell_completes_values_without_torch(words, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "step-000001.safetensors").touch()
+    for name in ("ninetka_agents.network_files", "ninetka_train.learning.config_files", "torch"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "ninetka_agents.checkpoint", None)
+    typed = "ninetka " + " ".join(word or "''" for word in words)
+    done = run(_NINETKA_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(len(words)))
+    assert (done.stdout.split(), done.stderr) == (expected, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["evaluate", "--game", "go", ":", "ko", "=", "s"], ["simple", "situational"]),
+        (["evaluate", "--game", "go", ":"], None),
+        (["evaluate", "--game", "=", "k"], ["kropki"]),
+        (["evaluate", "--game", "go", ":", "komi", "=", "6", "net", ":", "gen-6"], ["gen-6"]),
+        (["evaluate", "--forf"], ["--forfeit"]),
+    ],
+)
+def test_bash_divides_words_at_colons_and_equals_signs(words, expected, monkeypatch, capsys):
+    monkeypatch.setenv("_NINETKA_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "\n".join(["ninetka", *words, "after the cursor"]))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    with pytest.raises(SystemExit):
+        completion.run_for_bash(lambda: cli.app(prog_name="ninetka"))
+    found = capsys.readouterr().out.split()
+    assert found == expected if expected else {"ko=simple", "size=9"} <= set(found)
 
 
 # Lists

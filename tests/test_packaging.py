@@ -228,7 +228,8 @@ def test_a_run_in_an_empty_folder(installation, tmp_path):
 def test_shipped_configurations_are_found_by_every_name(installation, tmp_path):
     names = ["quick", "quick.yaml", "configs/quick.yaml", "gen-6", "configs/gen-6.yaml", "gen-2-kropki"]
     code = (
-        "from ninetka_train.learning.config import load_config, shipped_configs\n"
+        "from ninetka_train.learning.config import load_config\n"
+        "from ninetka_train.learning.config_files import shipped_configs\n"
         f"print(*(load_config(name).name for name in {names}))\n"
         "print(*{path.parent for path in shipped_configs().values()})"
     )
@@ -251,7 +252,8 @@ def test_an_unknown_configuration_starts_nothing(installation, tmp_path):
 
 def test_configurations_of_the_checkout(tmp_path, monkeypatch):
     config = pytest.importorskip("ninetka_train.learning.config")
-    assert {path.parent for path in config.shipped_configs().values()} == {ROOT / "configs"}
+    files = pytest.importorskip("ninetka_train.learning.config_files")
+    assert {path.parent for path in files.shipped_configs().values()} == {ROOT / "configs"}
     monkeypatch.chdir(tmp_path)
     assert config.find_config("configs/quick.yaml") == config.find_config("quick") == ROOT / "configs" / "quick.yaml"
     for name in ("gen-3", "gen-3.yaml", ROOT / "networks" / "ninetka" / "gen-3.yaml"):

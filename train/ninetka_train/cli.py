@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import os
@@ -13,7 +14,7 @@ from typing import Annotated
 import typer
 
 from ninetka_train.cluster.command import ClusterCommand
-from ninetka_train.commands import catalogue, games, matches, training
+from ninetka_train.commands import catalogue, completion, games, matches, training
 from ninetka_train.commands.group import CommandGroup
 from ninetka_train.exit_handling import fail
 from ninetka_web import commands as web
@@ -49,7 +50,9 @@ def main() -> None:
     # `python:` specs name modules in the current folder; last, so that no installed module is hidden
     sys.path.append("")
     os.environ.setdefault("NINETKA_COMPILE_NOTICE", "1")  # see ninetka_env.core.compile_notice
-    app(prog_name="ninetka")
+    run = functools.partial(app, prog_name="ninetka")
+    is_in_bash = os.environ.get("_NINETKA_COMPLETE") == "complete_bash"
+    completion.run_for_bash(run) if is_in_bash else run()
 
 
 def _encoding_of(stream: io.TextIOWrapper) -> str:

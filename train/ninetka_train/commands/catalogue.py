@@ -6,9 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from ninetka_train.commands.completion import complete_game, complete_network
 from ninetka_train.exit_handling import exit_on_error
 
-GameName = Annotated[str, typer.Option("--game", metavar="SPEC", help="The variant, such as go or kropki.")]
+GameName = Annotated[
+    str,
+    typer.Option("--game", metavar="SPEC", help="The game, such as go or kropki.", autocompletion=complete_game),
+]
 
 
 def games() -> None:
@@ -38,7 +42,12 @@ def configs() -> None:
 
 def info(
     network: Annotated[
-        str, typer.Argument(metavar="NETWORK", help="A trained network, such as net:go, net:gen-5 or runs/quick.")
+        str,
+        typer.Argument(
+            metavar="NETWORK",
+            help="A trained network, such as net:go, net:gen-5 or runs/quick.",
+            autocompletion=complete_network,
+        ),
     ],
     game: GameName = "ninetka",
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from ninetka_train.commands.completion import complete_agent, complete_game
 from ninetka_train.exit_handling import exit_on_error, fail, integer_option
 
 RecordFile = Annotated[Path, typer.Argument(metavar="FILE", help="Games as `evaluate --save-games` writes them.")]
@@ -173,10 +174,22 @@ def study(
 
 def gtp(
     agent: Annotated[
-        str, typer.Option("--agent", metavar="SPEC", help="The agent that plays, such as mcts:simulations=10000.")
+        str,
+        typer.Option(
+            "--agent",
+            metavar="SPEC",
+            help="The agent that plays, such as mcts:simulations=10000.",
+            autocompletion=complete_agent,
+        ),
     ] = "mcts:simulations=10000,rave,playouts=heavy,reuse",
     game: Annotated[
-        str, typer.Option("--game", metavar="SPEC", help="The variant, such as go:komi=6.5,ko=positional.")
+        str,
+        typer.Option(
+            "--game",
+            metavar="SPEC",
+            help="The variant, such as go:komi=6.5,ko=positional.",
+            autocompletion=complete_game,
+        ),
     ] = "go",
     seed: Annotated[int | None, integer_option("--seed", help="Seed of the agent's random numbers.")] = None,
     log: Annotated[

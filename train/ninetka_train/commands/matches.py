@@ -15,6 +15,7 @@ import typer
 
 from ninetka_train.cluster.command import ClusterOption, check_repeatable, cluster_player
 from ninetka_train.commands import match_runner
+from ninetka_train.commands.completion import complete_agent, complete_game
 from ninetka_train.exit_handling import exit_on_error, fail, integer_option, stopped_by_signals
 
 if TYPE_CHECKING:  # slow modules are imported inside the commands, so that --help is fast
@@ -31,6 +32,7 @@ GameSpec = Annotated[
         "--game",
         metavar="SPEC",
         help="The variant, such as go:komi=6.5, or python:MODULE:NAME for a game of your own.",
+        autocompletion=complete_game,
     ),
 ]
 Players = Annotated[int | None, integer_option("--players", "-n", help="Number of players.")]
@@ -64,7 +66,11 @@ def evaluate(
     context: typer.Context,
     agents: Annotated[
         list[str] | None,
-        typer.Argument(metavar="AGENT...", help="Agents, such as: random  maxn:depth=3  mcts:simulations=2000"),
+        typer.Argument(
+            metavar="AGENT...",
+            help="Agents, such as: random  maxn:depth=3  mcts:simulations=2000",
+            autocompletion=complete_agent,
+        ),
     ] = None,
     game: GameSpec = "ninetka",
     players: Players = None,
@@ -185,7 +191,11 @@ def _check_from_options(context: typer.Context) -> None:
 def rate(
     agents: Annotated[
         list[str] | None,
-        typer.Argument(metavar="AGENT...", help="The pool; by default benchmark opponents and every known network."),
+        typer.Argument(
+            metavar="AGENT...",
+            help="The pool; by default benchmark opponents and every known network.",
+            autocompletion=complete_agent,
+        ),
     ] = None,
     game: GameSpec = "ninetka",
     players: Players = None,
@@ -194,7 +204,10 @@ def rate(
     anchor: Annotated[
         str | None,
         typer.Option(
-            "--anchor", metavar="AGENT", help="The agent whose rating is 0; by default the mean of the pool is 0."
+            "--anchor",
+            metavar="AGENT",
+            help="The agent whose rating is 0; by default the mean of the pool is 0.",
+            autocompletion=complete_agent,
         ),
     ] = None,
     opening_plies: OpeningPlies = None,
@@ -248,13 +261,20 @@ def rate(
 def curve(
     agents: Annotated[
         list[str],
-        typer.Argument(metavar="AGENT...", help="Agents to measure, without a budget, such as: net  mcts:rave"),
+        typer.Argument(
+            metavar="AGENT...",
+            help="Agents to measure, without a budget, such as: net  mcts:rave",
+            autocompletion=complete_agent,
+        ),
     ],
     path: Annotated[
         Path,
         typer.Option("--out", metavar="PATH", help="Write PATH.png, -dark.png and .json, such as docs/strength."),
     ],
-    against: Annotated[str, typer.Option("--against", metavar="AGENT", help="The agent in all other seats.")],
+    against: Annotated[
+        str,
+        typer.Option("--against", metavar="AGENT", help="The agent in all other seats.", autocompletion=complete_agent),
+    ],
     seconds: Annotated[
         str, typer.Option("--seconds", metavar="LIST", help="Seconds per move, such as 0.01,0.03,0.1.")
     ] = "",

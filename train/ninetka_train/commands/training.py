@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ninetka_train.cluster.command import ClusterOption, cluster_player, round_summary
+from ninetka_train.commands.completion import complete_config
 from ninetka_train.exit_handling import (
     StoppedBySignal,
     check_address_space,
@@ -76,7 +77,11 @@ def train(
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", "-c", metavar="NAME|FILE", help="Configuration, such as quick; `ninetka configs` lists them."
+            "--config",
+            "-c",
+            metavar="NAME|FILE",
+            help="Configuration, such as quick; `ninetka configs` lists them.",
+            autocompletion=complete_config,
         ),
     ] = None,
     settings: Annotated[
@@ -165,13 +170,8 @@ def average(
     """Average the weights of networks that were trained from the same weights."""
     with exit_on_error("averages"):
         from ninetka_agents.averaging import mean_network, soften_policy
-        from ninetka_agents.checkpoint import (
-            Checkpoint,
-            checkpoint_path,
-            find_checkpoint,
-            load_checkpoint,
-            save_checkpoint,
-        )
+        from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+        from ninetka_agents.network_files import checkpoint_path, find_checkpoint
         from ninetka_train.commands.output_files import check_outputs
 
         inputs = [find_checkpoint(checkpoint) for checkpoint in checkpoints]
@@ -189,7 +189,7 @@ def average(
 
 def _network_named(name: Path, game: str) -> Path | None:
     """Return the file of the network that `net:NAME` means; None if there is none."""
-    from ninetka_agents.checkpoint import find_checkpoint
+    from ninetka_agents.network_files import find_checkpoint
 
     try:
         return find_checkpoint(name, game)

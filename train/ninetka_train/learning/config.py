@@ -27,10 +27,8 @@ from pydantic import (
     model_validator,
 )
 
-from ninetka_agents.checkpoint import NETWORKS
 from ninetka_agents.plugins import games_with_networks, network_of
 from ninetka_agents.search.tree import MAX_SIMULATIONS
-from ninetka_env.core.files import printable_path
 from ninetka_env.core.options import short_repr
 from ninetka_env.core.registry import (
     DEFAULT_GAME,
@@ -41,8 +39,8 @@ from ninetka_env.core.registry import (
     load_variant,
     with_players,
 )
-from ninetka_env.core.text import did_you_mean
 from ninetka_train.learning.config_errors import example_override, known_keys, problem_text
+from ninetka_train.learning.config_files import find_config
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.plugins import selfplay_plugin_of
 
@@ -60,10 +58,6 @@ NetworkSize = Annotated[int, Field(ge=0, le=4096)]
 
 MAX_REPORTED_PROBLEMS = 5
 """Maximum number of keys that an error message lists."""
-_PACKAGE = Path(__file__).resolve().parents[1]
-_INSTALLED, _CHECKOUT = _PACKAGE / "configs", _PACKAGE.parents[1] / "configs"
-CONFIGS = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
-"""Folder of the shipped configurations: in the installed package, or in the checkout it is imported from."""
 
 
 def check_name(name: str) -> str:
@@ -390,39 +384,6 @@ def read_settings(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict | None):
         raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}")
     return values or {}
-
-
-def shipped_configs() -> dict[str, Path]:
-    """Return the configurations that come with the package, by name."""
-    return {path.stem: path for path in sorted(CONFIGS.glob("*.yaml"), key=lambda path: path.stem)}
-
-
-def find_config(path: Path | str) -> Path:
-    """Return the file of a configuration, given by its path or name.
-
-    An existing file has priority. Otherwise `quick` and `configs/quick.yaml` both name the shipped configuration. In a
-    clone of the repository, `gen-1` names `networks/ninetka/gen-1.yaml`.
-
-    Raises:
-        ValueError: if there is no such file; the message names the shipped configurations.
-    """
-    path, known = Path(path), shipped_configs()
-    others = {other.stem: other for other in NETWORKS.glob("*/*.yaml")}
-    try:
-        if path.exists() and not path.is_dir():
-            return path
-    except OSError as error:
-        raise ValueError(f"{printable_path(path)}: cannot be read: {error.strerror}") from None
-    name = path.name.removesuffix(".yaml")
-    places = {Path(): others | known, Path("configs"): known}
-    if found := places.get(path.parent, {}).get(name):
-        return found
-    what = "it is a folder" if path.exists() else "No such file or directory"
-    there = f"the shipped configurations are {', '.join(known) or 'none'}{did_you_mean(name, [*known, *others])}"
-    raise ValueError(
-        f"{printable_path(path)}: cannot be read: {what}; {there}, "
-        "those of other networks are in the repository's folder networks/"
-    )
 
 
 def check_config(values: dict[str, Any], where: str = "the configuration") -> TrainConfig:

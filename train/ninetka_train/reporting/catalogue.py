@@ -130,7 +130,8 @@ def _thousands(count: int) -> str:
 
 def configs_tables() -> list[Table]:
     """Return a table of the shipped configurations."""
-    from ninetka_train.learning.config import load_config, shipped_configs
+    from ninetka_train.learning.config import load_config
+    from ninetka_train.learning.config_files import shipped_configs
 
     rows = []
     for name, path in shipped_configs().items():
