@@ -56,6 +56,7 @@ def test_the_help_of_a_command_fits_and_says_what_each_value_is(name):
     done = run(name, "--help")
     assert done.exit_code == 0
     assert max(map(len, done.stdout.splitlines())) <= 80
+    assert not re.search(r"\.\.\.[\])}]|\[\[", done.stdout.partition("\n")[0])
     options = done.stdout.partition("Options:")[2]
     assert not re.search(r"<(path|float|int|str|list)", options)  # names of Python types
 
@@ -252,6 +253,7 @@ def test_a_network_is_described():
     for piece in ("gen-5.safetensors", "alphazero, 30 rounds", "start_from=gen-4", "Elo", "gen-5.md"):
         assert piece in text
     assert "go" in run("info", "net", "--game", "go").stdout
+    assert "default: ninetka" not in run("info", "--help").stdout  # a path and net:GAME say the game
     assert "cannot be read" in error("info", "other")
     assert error("info", "net", "net").endswith("; expected one network")
 

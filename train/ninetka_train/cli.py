@@ -87,12 +87,12 @@ def ninetka(
 def warm(
     games: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[GAME]...", help="Games, such as go or kropki:width=12,height=12; by default all."),
+        typer.Argument(metavar="GAME", help="Games, such as go or kropki:width=12,height=12; by default all."),
     ] = None,
 ) -> None:
     """Compile the code of games ahead of time.
 
-    For example when a container image is built.
+    Otherwise the first match of a game waits for it. Use this when a container image is built, for example.
     """
     from ninetka_train.warm import warm as run
 

@@ -49,14 +49,22 @@ def info(
             autocompletion=complete_network,
         ),
     ],
-    game: GameName = "ninetka",
+    game: Annotated[
+        str | None,
+        typer.Option(
+            "--game",
+            metavar="SPEC",
+            help="The game of the network, if NETWORK is a name without one, such as gen-1; by default 9tka.",
+            autocompletion=complete_game,
+        ),
+    ] = None,
 ) -> None:
     """Describe a trained network: its game, size, training and rating."""
     with exit_on_error("networks"):
-        from ninetka_env.core.registry import load_variant
+        from ninetka_env.core.registry import DEFAULT_GAME, load_variant
         from ninetka_train.reporting.catalogue import info_tables
 
-        _print(info_tables(network, load_variant(game).definition.name))
+        _print(info_tables(network, load_variant(game or DEFAULT_GAME).definition.name))
 
 
 def _print(tables: list[Any]) -> None:

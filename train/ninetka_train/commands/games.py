@@ -191,7 +191,9 @@ def gtp(
             autocompletion=complete_game,
         ),
     ] = "go",
-    seed: Annotated[int | None, integer_option("--seed", help="Seed of the agent's random numbers.")] = None,
+    seed: Annotated[
+        int | None, integer_option("--seed", help="Seed of the agent's random numbers; by default a new one.")
+    ] = None,
     log: Annotated[
         Path | None, typer.Option("--log", metavar="FILE", help="Append all commands and responses to this file.")
     ] = None,

@@ -35,7 +35,7 @@ GameSpec = Annotated[
         autocompletion=complete_game,
     ),
 ]
-Players = Annotated[int | None, integer_option("--players", "-n", help="Number of players.")]
+Players = Annotated[int | None, integer_option("--players", "-n", help="Number of players; by default that of --game.")]
 Games = Annotated[int, integer_option("--games", "-g", help="Games per lineup, rounded up to whole rotations.")]
 Seed = Annotated[int, integer_option("--seed", help="Determines every game; the same seed gives the same result.")]
 OpeningPlies = Annotated[
@@ -67,7 +67,7 @@ def evaluate(
     agents: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="AGENT...",
+            metavar="AGENT",
             help="Agents, such as: random  maxn:depth=3  mcts:simulations=2000",
             autocompletion=complete_agent,
         ),
@@ -192,7 +192,7 @@ def rate(
     agents: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="AGENT...",
+            metavar="AGENT",
             help="The pool; by default benchmark opponents and every known network.",
             autocompletion=complete_agent,
         ),
@@ -262,7 +262,7 @@ def curve(
     agents: Annotated[
         list[str],
         typer.Argument(
-            metavar="AGENT...",
+            metavar="AGENT",
             help="Agents to measure, without a budget, such as: net  mcts:rave",
             autocompletion=complete_agent,
         ),
@@ -276,10 +276,16 @@ def curve(
         typer.Option("--against", metavar="AGENT", help="The agent in all other seats.", autocompletion=complete_agent),
     ],
     seconds: Annotated[
-        str, typer.Option("--seconds", metavar="LIST", help="Seconds per move, such as 0.01,0.03,0.1.")
+        str,
+        typer.Option(
+            "--seconds", metavar="LIST", help="Seconds per move, such as 0.01,0.03,0.1; this or --simulations."
+        ),
     ] = "",
     simulations: Annotated[
-        str, typer.Option("--simulations", metavar="LIST", help="Simulations per move, such as 16,64,256.")
+        str,
+        typer.Option(
+            "--simulations", metavar="LIST", help="Simulations per move, such as 16,64,256; this or --seconds."
+        ),
     ] = "",
     game: GameSpec = "ninetka",
     players: Players = None,

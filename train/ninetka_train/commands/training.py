@@ -155,7 +155,9 @@ def report(
 def average(
     checkpoints: Annotated[
         list[str],
-        typer.Argument(metavar="CHECKPOINT...", help="Such as gen-6 runs/a; a network named twice counts twice."),
+        typer.Argument(
+            metavar="CHECKPOINT", help="Networks, such as gen-6 runs/a; one that is named twice counts twice."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="CHECKPOINT", help="Output checkpoint, such as runs/mean.")],
     policy_temperature: Annotated[
