@@ -5,10 +5,12 @@ Each benchmark is a module of this package that prints its rows with functions o
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Row
+from ninetka_env.core.text import did_you_mean
 from ninetka_train.machine import describe_machine
 
 BENCHMARKS = ("vector", "aec", "go", "kropki", "search", "solver", "networks", "train", "startup", "web")
@@ -28,12 +31,14 @@ ROOT = Path(__file__).resolve().parent.parent
 def main(argv: Sequence[str]) -> int:
     """Run the benchmarks named in `argv`, or all except the slow ones if it is empty; return the exit status."""
     known = BENCHMARKS + SLOW_BENCHMARKS
-    unknown = [name for name in argv if name not in known]
-    if unknown:
-        print(f"usage: ninetka speed [{'] ['.join(known)}]")
-        if unknown != ["--help"]:
-            print(f"error: unknown benchmark {unknown[0]!r}: known are {', '.join(known)}", file=sys.stderr)
-        return 0 if unknown == ["--help"] else 2
+    if "--help" in argv:
+        for title, names in {"Benchmarks": BENCHMARKS, "Slow benchmarks": SLOW_BENCHMARKS}.items():
+            print(f"\n{title}:", *map(described, names), sep="\n")
+        return 0
+    if unknown := [name for name in argv if name not in known]:
+        hint = did_you_mean(unknown[0], known)
+        print(f"error: unknown benchmark {unknown[0]!r}: known are {', '.join(known)}{hint}", file=sys.stderr)
+        return 2
     table = Table()
     for heading in ("what", "ours", "reach", "peer's", "ratio", "peer, or note"):
         table.add_column(heading, justify="right" if heading in ("ours", "reach", "peer's", "ratio") else "left")
@@ -43,6 +48,13 @@ def main(argv: Sequence[str]) -> int:
             print(f"{row.what}: {format_number(row.ours)} {row.unit}", file=sys.stderr)
     write_table(table, Console())
     return 0
+
+
+def described(name: str) -> str:
+    """Return the name of a benchmark with the first line of its docstring, in lines of up to 80 characters."""
+    source = (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
+    about = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+    return textwrap.fill(f"{name:<13} {about}", 80, initial_indent="  ", subsequent_indent=16 * " ")
 
 
 def write_table(table: Table, console: Console) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -420,8 +421,19 @@ def test_speed_runs_the_repository_benchmarks(tmp_path, monkeypatch):
     result = run("speed", "--quick", "env", "--help")
     for name in ("benchmarks", "benchmarks.run"):
         sys.modules.pop(name, None)
-    assert result.stdout.strip() == "['--quick', 'env', '--help']"
+    assert "speed [BENCHMARK]..." in result.stdout
+    assert result.stdout.endswith("['--quick', 'env', '--help']\n")
     assert result.exit_code == 3
+
+
+def test_the_help_of_speed_describes_each_benchmark():
+    from benchmarks.run import BENCHMARKS, SLOW_BENCHMARKS
+
+    text = run("speed", "--help").stdout
+    for name in BENCHMARKS + SLOW_BENCHMARKS:
+        assert re.search(rf"^  {name} +[A-Z]\w+ ", text, re.MULTILINE)
+    check_error(run("speed", "Vectro"), "unknown benchmark 'Vectro': known are vector, ")
+    assert run("speed", "Vectro").stderr.endswith("(did you mean 'vector'?)\n")
 
 
 def test_speed_writes_a_markdown_table_if_the_output_is_no_terminal(monkeypatch, capsys):

@@ -61,6 +61,12 @@ def test_the_help_of_a_command_fits_and_says_what_each_value_is(name):
     assert not re.search(r"<(path|float|int|str|list)", options)  # names of Python types
 
 
+def test_the_help_of_train_says_where_results_go_and_how_to_continue():
+    words = " ".join(run("train", "--help").stdout.split())
+    for what in ("--config quick --set seed=1", "runs/second", "--resume continues", "ninetka configs", "net:FOLDER"):
+        assert what in words
+
+
 # Former spellings
 
 

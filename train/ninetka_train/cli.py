@@ -106,13 +106,18 @@ def warm(
 def speed(context: typer.Context) -> None:
     """Measure speed, compared with other libraries; needs a clone.
 
-    Without names, all benchmarks run except the slow ones.
+    Each benchmark measures a part of the project and, in the same run, comparable libraries that are installed. The
+    results are one table, in Markdown if the output is not a terminal: our figure, the figure to reach, the other
+    library's figure, and the ratio.
+
+    `ninetka speed go kropki` runs two benchmarks. Without names, all run except the slow ones.
     """
     root = Path(__file__).resolve().parents[2]
     arguments = ["--help" if argument == "-h" else argument for argument in context.args]
+    if "--help" in arguments:
+        typer.echo(context.get_help())
     if not (root / "benchmarks" / "run.py").is_file():
         if "--help" in arguments:
-            typer.echo(context.get_help())
             raise typer.Exit
         fail("the benchmarks are in the repository, not in the packages: run the command from a clone of it")
     sys.path.insert(0, str(root))

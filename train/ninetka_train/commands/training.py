@@ -85,18 +85,30 @@ def train(
         ),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as ppo.epochs=2.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as ppo.epochs=2; repeatable."),
     ] = None,
     runs: Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="Folder that holds all runs.")] = Path("runs"),
     games: Annotated[
         int, integer_option("--games", "-g", help="Games per opponent in the final benchmark; 0: no measurements.")
     ] = 200,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue from the newest checkpoint, or start a new run.")
+        bool, typer.Option("--resume", help="Continue the run from its newest checkpoint; start it if there is none.")
     ] = False,
     cluster: ClusterOption = None,
 ) -> None:
-    """Train a network by self-play and measure its strength."""
+    """Train a network by self-play and measure its strength.
+
+    `ninetka train --config quick --set seed=1 --set name=second` trains the configuration quick with another seed, in
+    the folder runs/second. Without a configuration, PPO with default settings learns 9tka in runs/run.
+
+    The run's folder is named by the setting `name`. It gets checkpoints, logs, the games and figures of the final
+    benchmark, and report.html. `ninetka report FOLDER` shows the results at any time, and the trained agent is
+    net:FOLDER, as in `ninetka evaluate net:runs/second random`.
+
+    After Ctrl-C or an error, the same command with --resume continues the run. docs/guides/training.md describes the
+    settings.
+    """
     check_address_space()
     try:
         from ninetka_train.learning import processes
