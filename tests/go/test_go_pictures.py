@@ -48,6 +48,18 @@ def test_pixels():
     assert red > blue + 100  # the last stone
 
 
+@pytest.mark.parametrize("size", [2, 3, 5, 7, 9, 19])
+def test_stones_do_not_cover_the_names_of_files_and_ranks(size):
+    edge = [point for point in range(size**2) if {0, size - 1} & {*divmod(point, size)}]
+    pixels = picture(
+        play_all(Game.new(size=size, komi=0), " ".join(f"pass {point_name(point, size)}" for point in edge[1:]))
+    )
+    low, high = round((0.55 - 0.14) * 720 / 11), round((0.55 + 0.14) * 720 / 11)
+    board = pixels[low : 720 - low, low : 720 - low].copy()
+    board[high - low : low - high, high - low : low - high] = 0  # leaves the frame of names
+    assert board[..., 2].max() < 160  # the blue of wood and names; stones are white
+
+
 def test_ownership_is_drawn():
     game = play_all(Game.new(), "E5")
     plain, owned = picture(game), picture(game, territory=True)

@@ -39,8 +39,10 @@ STONE_COLOURS: tuple[Colour, ...] = ((52, 50, 54), (238, 235, 228))
 """RGB of the stones, by seat."""
 
 _WOOD, _LINE, _NAMES, _LAST, _KO = (222, 184, 122), (96, 68, 40), (120, 88, 54), (214, 72, 52), (62, 106, 176)
-_MARGIN = 1.25
-"""The distance from the edge of the picture to the first line of the grid."""
+_NAME_PLACE = 0.55
+"""The distance from the edge of the picture to the centres of the names of files and ranks."""
+_DIAMETER = 0.95
+"""The diameter of a stone, as a share of the distance of two lines."""
 
 
 def render_rgb(
@@ -108,6 +110,15 @@ def _checked(ownership: npt.ArrayLike, size: int) -> npt.NDArray[np.float64]:
     return values
 
 
+def _margin(size: int) -> float:
+    """Return the distance from the edge of the picture to the first line of the grid.
+
+    On small boards it is larger, so that stones of the first line do not cover the names of files and ranks: from the
+    line to the centre of a name are the radius of a stone, (11 - 2 * margin) * _DIAMETER / 2 / (size - 1), and 0.195.
+    """
+    return max(1.25, ((_NAME_PLACE + 0.195) * (size - 1) + 5.5 * _DIAMETER) / (size - 1 + _DIAMETER))
+
+
 class _Board(Canvas):
     """A canvas with a board. Coordinates do not depend on the board size: the height of the picture is 11 units."""
 
@@ -115,19 +126,20 @@ class _Board(Canvas):
         if not 100 <= height <= 4000:
             raise ValueError(f"size={height}: expected a height of 100..4000 pixels")
         super().__init__((7 * height // 5, height), 11.0, _background(height, size, theme) if background else None)
-        self.theme, self.size, self.step = theme, size, (11 - 2 * _MARGIN) / (size - 1)
+        self.theme, self.size, self.margin = theme, size, _margin(size)
+        self.step = (11 - 2 * self.margin) / (size - 1)
         self.left = 11.25
         """The left edge of the panel."""
 
     def place(self, point: int) -> tuple[float, float]:
         """Return the coordinates (x, y) of a point, from the top left."""
         rank, file = divmod(point, self.size)
-        return _MARGIN + self.step * file, 11 - _MARGIN - self.step * rank
+        return self.margin + self.step * file, 11 - self.margin - self.step * rank
 
     def stones(self, cells: npt.NDArray[np.int8]) -> None:
         """Draw the stones of a board of cell codes, (size, size)."""
         for point in np.flatnonzero(cells).tolist():
-            sprite = _stone_sprite(int(cells.flat[point]) - 1, round(0.95 * self.step * self.cell))
+            sprite = _stone_sprite(int(cells.flat[point]) - 1, round(_DIAMETER * self.step * self.cell))
             self.sprite(sprite, *self.place(point))
 
     def ownership(self, values: npt.NDArray[np.float64]) -> None:
@@ -170,13 +182,13 @@ def _background(height: int, size: int, theme: Theme) -> Any:
     board.box(0.22, 0.28, 10.6, 10.6, mix(theme.page, (0, 0, 0), 0.2), 0.2)
     board.box(0.2, 0.2, 10.6, 10.6, _WOOD, 0.2)
     board.add_wood_grain(_WOOD)
-    low, high = _MARGIN, 11 - _MARGIN
+    low, high = board.margin, 11 - board.margin
     for line in range(size):
         x, y = board.place(line * size + line)
         width = 0.035 if line in (0, size - 1) else 0.02
         board.box(x - width / 2, low, width, high - low, _LINE)
         board.box(low - width / 2, y - width / 2, high - low + width, width, _LINE)
-        for far in (0.55, 10.45):
+        for far in (_NAME_PLACE, 11 - _NAME_PLACE):
             board.text(FILE_NAMES[line], x, far, 0.36, _NAMES, 0.5)
             board.text(str(line + 1), far, y, 0.36, _NAMES, 0.5)
     for point in star_points(size):
