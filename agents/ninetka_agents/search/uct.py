@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ninetka_agents.agent import game_streams
 from ninetka_agents.search.choices import draw_choice, is_empty
 from ninetka_agents.search.heuristics import Prover, clear_prover, make_prover
+from ninetka_agents.search.logarithm import natural_log
 from ninetka_agents.search.tree import (
     MAX_SIMULATIONS,
     Child,
@@ -168,7 +169,7 @@ def best_child(nodes: StateArray, index: int, exploration: float) -> int:
 
     Proven children are skipped. They are losses for this seat, because a proven win would have proven the node itself.
     """
-    log_visits = np.log(nodes[index].visits)
+    log_visits = natural_log(float(nodes[index].visits))
     best, highest = 0, -1.0
     child = nodes[index].child
     while child:
