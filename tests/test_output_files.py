@@ -20,6 +20,8 @@ def files(tmp_path, monkeypatch):
         Path(name).write_text(name, encoding="utf-8")
     os.link("g.txt", "hard.txt")
     Path("linked.txt").symlink_to("g.txt")
+    Path("linked-net").symlink_to("net.json")
+    Path("net.log.jsonl").write_text("log", encoding="utf-8")
     return tmp_path
 
 
@@ -37,6 +39,8 @@ def check(*outputs, inputs=(), **options):
         ([("json", "new"), ("csv", "./new")], "--json and --csv name the same file, new: name two files"),
         ([("json", "net.json")], "--json net.json: this file belongs to the network net.safetensors"),
         ([("out", "net.safetensors")], "--out net.safetensors: this file belongs to the network net.safetensors"),
+        ([("csv", "linked-net")], "--csv linked-net: this file belongs to the network "),
+        ([("csv", "net.log.jsonl")], "--csv net.log.jsonl: this file belongs to the network net.safetensors"),
         ([("out", "none/x")], "cannot write: there is no folder none"),
     ],
 )
@@ -52,6 +56,7 @@ def test_other_outputs_are_allowed(files):
     check(("json", "other.json"), ("csv", "new.csv"), ("png", None), inputs=["g.txt", "none.txt"])
     check(("json", os.devnull), ("csv", os.devnull), inputs=[os.devnull])
     check(("out", "net.safetensors"), ("out", "net.json"), writes_network=True)
+    check(("markdown", "net.md"), ("csv", "net.csv"), ("png", "net.png"))  # new files beside a network
 
 
 @pytest.mark.parametrize(
@@ -68,6 +73,16 @@ def test_other_outputs_are_allowed(files):
         (["export", "net", "--out", "mean.safetensors"], "belongs to the network mean.safetensors"),
         (["average", "mean", "--out", "mean.json"], "--out mean.safetensors: the command reads this file"),
         (["average", "mean", "--out", "none/x"], "there is no folder none"),
+        (["average", "mean", "--out", "linked"], "--out linked.json: the command reads this file"),
+        (["average", "mean", "--out", "other"], "--out other: other.json is not the description of a network"),
+        (["average", "mean", "--out", "net:go"], "--out net:go: expected a path, without `net:`"),
+        (["average", "mean", "--out", ".."], "--out ..: expected a name for files, such as results/first"),
+        (["average", "mean", "--out", "/dev/null"], "--out /dev/null: it is no regular file"),
+        (["curve", "random", "--against", "random", "--simulations", "1", "--out", "."], "--out .: expected a name"),
+        (["study", "--out", ".png"], "--out .png: expected a name for files"),
+        (["export", "mean", "--out", "new/"], "--out new/: it names a folder: write the name of a file"),
+        (["evaluate", "random", "--save-games=new/"], "--save-games new/: it names a folder"),
+        (["gtp", "--agent", "random", "--log", "mean.json"], "--log mean.json: this file belongs to the network"),
         (["study", "--out", "none/x"], "there is no folder none"),
         (["study", "--out", "x", "--games", "0"], "games=0: expected an integer"),
     ],
@@ -80,6 +95,8 @@ def test_every_command_refuses_to_destroy_a_file(tmp_path, monkeypatch, argument
     assert runner.invoke(cli.app, ["evaluate", "random", "--games", "2", "--save-games", "g.txt"]).exit_code == 0
     for name in ("mean", "folder/a"):
         assert runner.invoke(cli.app, ["average", "net", "--out", name]).exit_code == 0
+    Path("other.json").write_text("{}", encoding="utf-8")
+    Path("linked.json").symlink_to("mean.json")
     for name in ("g.png", "g.gif"):
         Path(name).write_bytes(Path("g.txt").read_bytes())
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}

@@ -76,7 +76,8 @@ def complete_network(context: typer.Context) -> list[str]:
     """Return the networks of the game and the runs in the current folder, each as `net:NAME`."""
     from ninetka_agents.network_files import known_networks, known_runs
 
-    return [f"net:{name}" for name in [*known_networks(_game_of(context)), *(run.as_posix() for run in known_runs())]]
+    names = [*known_networks(_game_of(context)), *(run.as_posix() for run in known_runs())]
+    return [f"net:{name}" for name in names if not re.search(r"\s", name)]  # shells would divide such a name
 
 
 def _game_of(context: typer.Context) -> str:

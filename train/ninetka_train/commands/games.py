@@ -163,10 +163,10 @@ def study(
     with exit_on_error("studies"):
         import ninetka_train.ninetka.study as module
         from ninetka_env.core.files import with_extension
-        from ninetka_train.commands.output_files import check_outputs
+        from ninetka_train.commands.output_files import check_outputs, named_files
 
         importlib.import_module("matplotlib")  # report a missing package before playing for minutes
-        check_outputs(("--out", with_extension(out, ending)) for ending in (".md", ".png", "-dark.png", ".json"))
+        check_outputs(("--out", file) for file in named_files("--out", out, (".md", ".png", "-dark.png", ".json")))
         found = module.study(games, seed, lambda what: typer.echo(what, err=True))
         module.write_study(found, out)
     typer.echo(f"wrote {with_extension(out, '.md')}, .png, -dark.png and .json")
@@ -208,5 +208,7 @@ def gtp(
     with exit_on_error("engines"):
         from ninetka_agents.go.gtp.engine import serve
         from ninetka_env import __version__
+        from ninetka_train.commands.output_files import check_outputs
 
+        check_outputs([("--log", log)])
         serve(agent, game, __version__, seed, log, resign, ponder)

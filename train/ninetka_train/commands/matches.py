@@ -298,14 +298,14 @@ def curve(
     After Ctrl-C or SIGTERM the finished points and the finished games of the last point are written.
     """
     from ninetka_env.core.files import with_extension
-    from ninetka_train.commands.output_files import check_outputs
+    from ninetka_train.commands.output_files import check_outputs, named_files
     from ninetka_train.judging.curve import make_matches, parse_amounts, plan_points
     from ninetka_train.judging.lockstep import AgentError
 
     with exit_on_error("curves"), match_runner.exit_on_match_error(games):
         from ninetka_train.reporting.strength import draw_curve  # noqa: F401  # report a missing package before games are played
 
-        check_outputs(("--out", with_extension(path, ending)) for ending in (".png", "-dark.png", ".json"))
+        check_outputs(("--out", file) for file in named_files("--out", path, (".png", "-dark.png", ".json")))
         texts = {"seconds": seconds, "simulations": simulations}
         plan = plan_points(agents, {name: parse_amounts(name, text) for name, text in texts.items()})
         matches = make_matches(

@@ -6,10 +6,12 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from ninetka_env.core.files import check_writable, is_special
+from ninetka_env.core.files import check_writable, is_special, with_extension
 
 NETWORK_SUFFIX = ".safetensors"
-"""Suffix of a network's weights; a JSON file of the same name describes them."""
+"""Suffix of a network's weights."""
+NETWORK_FILES = (NETWORK_SUFFIX, ".json", ".log.jsonl", ".md")
+"""Suffixes of the files that belong to a network: weights, description, training log and model card."""
 
 
 def check_outputs(
@@ -44,6 +46,24 @@ def check_outputs(
         written[identity] = option
 
 
+def named_files(option: str, path: Path, endings: Iterable[str]) -> list[Path]:
+    """Return the paths of the files that an option names without their endings, such as `x.png` and `x.json` for `x`.
+
+    Raises:
+        ValueError: if the path has no name to which an ending can be added.
+    """
+    check_name(option, path)
+    return [with_extension(path, ending) for ending in endings]
+
+
+def check_name(option: str, path: Path) -> None:
+    """Raise `ValueError` unless `path` is a name to which endings can be added."""
+    if not path.name.strip(".") or path.name in (".png", ".json", ".md", NETWORK_SUFFIX):
+        raise ValueError(f"{option} {path}: expected a name for files, such as results/first")
+    if is_special(path) and not path.is_dir():
+        raise ValueError(f"{option} {path}: it is no regular file, and this option adds endings to a name")
+
+
 def _identity(path: Path) -> object:
     """Return a value that is equal for two paths of one file, also for links and names in another case."""
     if path.exists():
@@ -53,7 +73,10 @@ def _identity(path: Path) -> object:
 
 
 def _weights_of(path: Path) -> Path | None:
-    """Return the file of weights that an existing file is or describes; None if it belongs to no network."""
-    weights = path.with_suffix(NETWORK_SUFFIX)
-    is_part = path.suffix in (NETWORK_SUFFIX, ".json") and path.exists() and weights.exists()
-    return weights if is_part else None
+    """Return the weights of the network to which an existing file belongs; None if it belongs to none."""
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    for suffix in NETWORK_FILES:
+        if target.name.endswith(suffix) and target.exists():
+            weights = target.with_name(target.name.removesuffix(suffix) + NETWORK_SUFFIX)
+            return weights if weights.exists() else None
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ninetka_train.cluster.command import ClusterOption, cluster_player, round_summary
-from ninetka_train.commands.completion import complete_config
+from ninetka_train.commands.completion import complete_config, complete_network
 from ninetka_train.exit_handling import (
     StoppedBySignal,
     check_address_space,
@@ -168,7 +169,9 @@ def average(
     checkpoints: Annotated[
         list[str],
         typer.Argument(
-            metavar="CHECKPOINT", help="Networks, such as gen-6 runs/a; one that is named twice counts twice."
+            metavar="CHECKPOINT",
+            help="Networks, such as gen-6 runs/a; one that is named twice counts twice.",
+            autocompletion=complete_network,
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="CHECKPOINT", help="Output checkpoint, such as runs/mean.")],
@@ -185,13 +188,11 @@ def average(
     with exit_on_error("averages"):
         from ninetka_agents.averaging import mean_network, soften_policy
         from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-        from ninetka_agents.network_files import checkpoint_path, find_checkpoint
-        from ninetka_train.commands.output_files import check_outputs
+        from ninetka_agents.network_files import find_checkpoint
 
         inputs = [find_checkpoint(checkpoint) for checkpoint in checkpoints]
         mean = mean_network([load_checkpoint(checkpoint)[0] for checkpoint in inputs])
-        path = checkpoint_path(out)
-        check_outputs([("--out", path), ("--out", path.with_suffix(".json"))], inputs, writes_network=True)
+        path = _new_network_path(out, inputs)
         other = _network_named(out, mean.game)
         soften_policy(mean, policy_temperature)
         notes = {"mean_of": checkpoints, "policy_temperature": policy_temperature}
@@ -199,6 +200,23 @@ def average(
     typer.echo(f"wrote {path} and {path.with_suffix('.json').name}")
     if other not in (None, path):
         typer.echo(f"note: net:{out} is also a name of {other}: write net:{path} for the new network", err=True)
+
+
+def _new_network_path(out: Path, inputs: Sequence[Path]) -> Path:
+    """Return the path of the weights of a new network; raise an error if writing it would destroy another file."""
+    from ninetka_agents.network_files import checkpoint_path
+    from ninetka_train.commands.output_files import check_name, check_outputs
+
+    check_name("--out", out)
+    if out.name.startswith("net:"):
+        raise ValueError(f"--out {out}: expected a path, without `net:`")
+    weights = checkpoint_path(out)
+    description = weights.with_suffix(".json")
+    read = [*inputs, *(path.with_suffix(".json") for path in inputs)]
+    check_outputs([("--out", weights), ("--out", description)], read, writes_network=True)
+    if description.exists() and not weights.exists():
+        raise ValueError(f"--out {out}: {description} is not the description of a network: choose another name")
+    return weights
 
 
 def _network_named(name: Path, game: str) -> Path | None:
@@ -217,6 +235,7 @@ def export(
         typer.Argument(
             metavar="CHECKPOINT",
             help="Trained network, such as runs/quick, kropki/gen-2 or, for the shipped one of a game, net:kropki.",
+            autocompletion=complete_network,
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Output file, such as net.onnx.")],
