@@ -92,6 +92,8 @@ def test_the_help_of_train_says_where_results_go_and_how_to_continue():
         (["train", "--players", "3"], "the players are a setting: write --set 'players=[3]'"),
         (["train", "--set", "ppo.epochs", "2"], "--set takes KEY=VALUE in one word: write --set ppo.epochs=..."),
         (["train", "--config", "quik"], "(did you mean 'quick'?), those of other networks are"),
+        (["train", "--set", "bf16=maybe"], "bf16='maybe': Input should be a valid boolean or 'auto'"),
+        (["train", "--set", "game="], "game: it is empty"),
         (["train", "--set", "players=5"], "players=5: Input should be a list, such as [2, 3]"),
         (["evaluate", "", "random"], "argument '' after evaluate: it is empty; write a value or leave it out"),
         (["evaluate", "random", "--json="], "argument --json=: it is empty; write a value or leave it out"),
@@ -159,6 +161,9 @@ def test_the_shell_completes_commands_and_options():
         (["curve", "--against", "max"], ["maxn"]),
         (["gtp", "--agent", "g"], ["gtp"]),
         (["info", "net:r"], ["net:runs/mine"]),
+        (["average", "net:gen-7", "net:r"], ["net:runs/mine"]),
+        (["export", "net:gen-7"], ["net:gen-7"]),
+        (["warm", "kr"], ["kropki"]),
     ],
 )
 def test_the_shell_completes_values_without_torch(words, expected, tmp_path, monkeypatch):

@@ -87,7 +87,11 @@ def ninetka(
 def warm(
     games: Annotated[
         list[str] | None,
-        typer.Argument(metavar="GAME", help="Games, such as go or kropki:width=12,height=12; by default all."),
+        typer.Argument(
+            metavar="GAME",
+            help="Games, such as go or kropki:width=12,height=12; by default all.",
+            autocompletion=completion.complete_game,
+        ),
     ] = None,
 ) -> None:
     """Compile the code of games ahead of time.

@@ -39,7 +39,7 @@ from ninetka_env.core.registry import (
     load_variant,
     with_players,
 )
-from ninetka_train.learning.config_errors import example_override, known_keys, problem_text
+from ninetka_train.learning.config_errors import example_override, known_keys, problem_texts
 from ninetka_train.learning.config_files import find_config
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.plugins import selfplay_plugin_of
@@ -392,7 +392,7 @@ def check_config(values: dict[str, Any], where: str = "the configuration") -> Tr
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        lines = [problem_text(problem, model, _owners_of) for problem in error.errors()]
+        lines = problem_texts(error.errors(), model, _owners_of)
         more = [f"{len(lines) - MAX_REPORTED_PROBLEMS} more"] if len(lines) > MAX_REPORTED_PROBLEMS else []
         raise ValueError(f"{where}: " + "; ".join([*lines[:MAX_REPORTED_PROBLEMS], *more])) from None
 
