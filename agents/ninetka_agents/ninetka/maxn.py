@@ -40,7 +40,6 @@ from ninetka_env.games.ninetka.geometry import (
 )
 from ninetka_env.games.ninetka.rules import (
     MOVEMENT,
-    NEUTRAL,
     PLACEMENT,
     STATE_DTYPE,
     bit_action,
@@ -351,12 +350,17 @@ def placement_bits(game: State) -> int:
 
 
 @jit
+def place(game: State, streams: Streams, index: int) -> int:
+    """Choose an action before the movement phase by the paper's placement rules, drawing from stream `index`."""
+    bits = placement_bits(game) if game.phase == PLACEMENT else legal_bits(game)
+    return bit_action(game, draw_set_bit(streams, index, bits))
+
+
+@jit
 def _choose(game: State, depth: int, random_ties: bool, streams: Streams, index: int, nodes: StateArray) -> int:
     """Choose an action for `game`, drawing from stream `index`."""
-    if game.phase == NEUTRAL:
-        return bit_action(game, draw_set_bit(streams, index, legal_bits(game)))
-    if game.phase == PLACEMENT:
-        return bit_action(game, draw_set_bit(streams, index, placement_bits(game)))
+    if game.phase != MOVEMENT:
+        return place(game, streams, index)
     priority = _LOWEST_FIRST.copy()
     if random_ties:
         for last in range(NUM_SLOTS - 1, 0, -1):  # Fisher and Yates
