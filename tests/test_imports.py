@@ -266,7 +266,7 @@ def test_entry_points_are_known_by_name_and_imported_when_asked_for(own_modules)
     assert "toy" in known_games()
     with pytest.raises(ValueError, match=r"unknown game 'tou': known are .*toy.*did you mean 'toy'\?"):
         get_definition("tou")
-    with pytest.raises(ValueError, match=r"unknown agent 'bott': known are bot, maxn.*did you mean 'bot'\?"):
+    with pytest.raises(ValueError, match=r"unknown agent 'bott': known are bot, brs, maxn.*did you mean 'bot'\?"):
         make_agent("bott")
     assert is_agent_name("bot")
     assert not {"own_games", "own_agents"} & sys.modules.keys()

@@ -72,6 +72,8 @@ _PLUGINS: dict[str, GamePlugins] = {
     "ninetka": GamePlugins(
         agents={
             "maxn": "ninetka_agents.ninetka.maxn:MaxNAgent",
+            "paranoid": "ninetka_agents.ninetka.alpha_beta:ParanoidAgent",
+            "brs": "ninetka_agents.ninetka.alpha_beta:BestReplyAgent",
             "solver": "ninetka_agents.ninetka.solver.solver:SolverAgent",
             "phases": "ninetka_agents.ninetka.by_phase:ByPhase",
             "net": "ninetka_agents.net_agent:load_net",

@@ -30,7 +30,10 @@ ANY_GAME = (
 )
 """Fast agents of every game."""
 GAME_AGENTS = {
-    "ninetka": ("maxn:depth=1", "solver:nodes=50,simulations=4", "mcts:simulations=4,exact=9", "phases", "net"),
+    "ninetka": (
+        *("maxn:depth=1", "paranoid:nodes=9", "brs:seconds=0.001", "solver:nodes=50,simulations=4"),
+        *("mcts:simulations=4,exact=9", "phases", "net"),
+    ),
     "go": ("net",),
     "kropki": ("greedy", "exact:free=3", "net"),
 }

@@ -21,16 +21,19 @@ HERE = Path(__file__).parent
 
 
 def play_a_little(num_players: int) -> list[int]:
-    """Play a batch of games with four agents, then a game at random against `maxn`; return the chosen actions."""
+    """Play a batch of games with six agents, then a game at random against `maxn`; return the chosen actions."""
     played, rng = [], np.random.default_rng(num_players)
     agents = [
         make_agent(spec)
-        for spec in ("random", "maxn:depth=2,random_ties=true", "mcts:simulations=8", "solver:nodes=20,simulations=4")
+        for spec in (
+            *("random", "maxn:depth=2,random_ties=true", "paranoid:nodes=40", "brs:nodes=40"),
+            *("mcts:simulations=8", "solver:nodes=20,simulations=4"),
+        )
     ]
     envs = ninetka_v0.vector_env(2, num_players, neutral_placement="random", reward="score")
     envs.reset(seed=1)
     for ply in range(75):
-        actions = agents[0 if ply < 65 else ply % 4].act(envs.games, rng)
+        actions = agents[0 if ply < 65 else ply % len(agents)].act(envs.games, rng)
         played += actions.tolist()
         envs.step(actions)
     env = one_seat(num_players=num_players, opponents="maxn:depth=1", turn_order="continue")

@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 from ninetka_agents import agent as agents_module
 from ninetka_agents import make_agent
 from ninetka_agents.agent import PerGameGenerator, game_streams
-from ninetka_agents.ninetka import maxn
+from ninetka_agents.ninetka import alpha_beta, maxn
 from ninetka_agents.ninetka.by_phase import ByPhase
 from ninetka_agents.ninetka.solver import solver
 from ninetka_agents.search import uct
@@ -27,6 +27,8 @@ SPECS = [
     "random",
     "maxn:depth=2",
     "maxn:depth=2,random_ties=true",
+    "paranoid:nodes=50",
+    "brs:nodes=50",
     "mcts:simulations=30",
     "mcts:simulations=30,rave",
     "solver:nodes=50,simulations=30",
@@ -271,6 +273,7 @@ def test_game_streams_are_distinct():
 
 KERNELS = [
     agents_module._act_at_random,
+    alpha_beta._act,
     maxn._act,
     maxn._search_first,
     maxn._evaluate_first,
