@@ -30,13 +30,13 @@ from ninetka_env.games.ninetka.rules import (
 )
 
 AnswerTable = npt.NDArray[np.uint64]
-"""(`TABLE_ENTRIES`, 2) uint64: a 128-bit hash with the answer in the lowest 2 bits of word 0; (0, 0) if empty."""
+"""(`TABLE_ENTRIES`, 2) uint64: a 128-bit hash with the answer in the lowest 4 bits of word 0; (0, 0) if empty."""
 TABLE_ENTRIES = 1 << 20
 NO, YES, UNDECIDED = 0, 1, -1
 
 _MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_GOLDEN, _S2, _S29, _S32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(2), np.uint64(29), np.uint64(32)
-_ANSWER = np.uint64(3)
+_GOLDEN, _S4, _S29, _S32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(4), np.uint64(29), np.uint64(32)
+_ANSWER = np.uint64(15)
 
 
 def can_force_win(game: Game, seat: int, nodes: int = 10_000_000) -> bool | None:
@@ -128,7 +128,7 @@ def write_key(game: State, keys: AnswerTable, row: int) -> None:
 @jit
 def look_up(table: AnswerTable, keys: AnswerTable, row: int) -> int:
     """Return the stored answer for a position, or `UNDECIDED`."""
-    place = np.int64((keys[row, 0] >> _S2) & np.uint64(TABLE_ENTRIES - 1))
+    place = np.int64((keys[row, 0] >> _S4) & np.uint64(TABLE_ENTRIES - 1))
     if table[place, 1] == keys[row, 1] and table[place, 0] & ~_ANSWER == keys[row, 0]:
         return np.int64(table[place, 0] & _ANSWER)  # type: ignore[return-value]
     return UNDECIDED
@@ -136,7 +136,7 @@ def look_up(table: AnswerTable, keys: AnswerTable, row: int) -> int:
 
 @jit
 def store(table: AnswerTable, keys: AnswerTable, row: int, answer: int) -> None:
-    """Store the answer, 0 to 3, for a position; this overwrites any other position in the same entry."""
-    place = np.int64((keys[row, 0] >> _S2) & np.uint64(TABLE_ENTRIES - 1))
+    """Store the answer, 0 to 15, for a position; this overwrites any other position in the same entry."""
+    place = np.int64((keys[row, 0] >> _S4) & np.uint64(TABLE_ENTRIES - 1))
     table[place, 0] = keys[row, 0] | np.uint64(answer)
     table[place, 1] = keys[row, 1]

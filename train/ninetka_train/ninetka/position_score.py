@@ -1,0 +1,88 @@
+"""How often an agent errs in the stored positions of `exact_positions.py`.
+
+score = score_positions(make_agent("maxn"), load_positions(2))
+score.rate, score.interval  # the mean of the stages' shares of errors, and its 95 % interval
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.agent import AgentLike, PerGameGenerator, as_agent
+from ninetka_agents.ninetka.solver.solver import LOST
+from ninetka_env.core.random_streams import check_seed, make_streams
+from ninetka_train.judging.ratings import CONFIDENCE, Interval
+from ninetka_train.ninetka.exact_positions import STAGES, PositionSet
+
+BATCH = 256
+"""Number of positions in a call of the agent, fixed because networks round differently in other batches."""
+
+
+@dataclass(frozen=True)
+class StageScore:
+    """The errors of an agent in the positions of one stage."""
+
+    stage: tuple[int, int]
+    """First and last number of slides or stones; see `exact_positions.STAGES`."""
+    positions: int
+    errors: int
+
+    @property
+    def rate(self) -> float:
+        """Share of the positions with an error."""
+        return self.errors / self.positions
+
+
+@dataclass(frozen=True)
+class PositionScore:
+    """The errors of an agent in a set of positions."""
+
+    agent: str
+    stages: tuple[StageScore, ...]
+    """Stages that have positions."""
+    rate: float
+    """The mean of the stages' rates, each with the same weight."""
+    interval: Interval
+    """95 % interval of `rate`; positions of one game count as one cluster."""
+
+
+def score_positions(agent: AgentLike | str, positions: PositionSet, seed: int = 0) -> PositionScore:
+    """Let an agent choose an action in every position and count its errors.
+
+    An error is an action of a lower value than another one: with two players an action that gives the win away; with
+    more, one that gives a sure win away, or one after which another seat is sure to win although this was avoidable.
+
+    Args:
+        agent: an agent of 9tka or its spec.
+        positions: the positions.
+        seed: determines the agent's random numbers.
+
+    Raises:
+        ValueError: if the agent returns an illegal action.
+    """
+    player, streams = as_agent(agent, "ninetka"), make_streams(check_seed(seed) or 0, len(positions))
+    actions = np.empty(len(positions), np.int64)
+    for first in range(0, len(positions), BATCH):
+        part = slice(first, first + BATCH)
+        actions[part] = player.act(positions.states[part].copy(), PerGameGenerator(streams[part].copy()))
+    rows, legal = np.arange(len(positions)), positions.legal
+    for row in np.flatnonzero(~legal[rows, actions]):
+        raise ValueError(f"{player.name}: action {actions[row]} is illegal in position {positions.ids[row]}")
+    best = np.where(legal, positions.values, LOST).max(1)
+    return _summarise(player.name, positions, positions.values[rows, actions] < best)
+
+
+def _summarise(name: str, positions: PositionSet, errors: npt.NDArray[np.bool_]) -> PositionScore:
+    stage_of, bounds = positions.stages, STAGES[int(positions.states["num_players"][0])]
+    counts, wrong = np.bincount(stage_of), np.bincount(stage_of, errors)
+    stages = tuple(StageScore(bounds[stage], int(counts[stage]), int(wrong[stage])) for stage in np.flatnonzero(counts))
+    rate = sum(stage.rate for stage in stages) / len(stages)
+    rates = wrong / np.maximum(counts, 1)
+    deviations = (errors - rates[stage_of]) / (counts[stage_of] * len(stages))
+    clusters = np.unique(positions.sources, return_inverse=True)[1]
+    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * float(np.sqrt((np.bincount(clusters, deviations) ** 2).sum()))
+    return PositionScore(name, stages, rate, (max(0.0, rate - half), min(1.0, rate + half)))
