@@ -1,4 +1,4 @@
-"""Print how often agents of different strength err in the stored positions, beside their ratings.
+"""Print how often agents of different strength err in the stored positions, with their ratings.
 
     python -m benchmarks.position_scores
 

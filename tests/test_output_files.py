@@ -56,7 +56,7 @@ def test_other_outputs_are_allowed(files):
     check(("json", "other.json"), ("csv", "new.csv"), ("png", None), inputs=["g.txt", "none.txt"])
     check(("json", os.devnull), ("csv", os.devnull), inputs=[os.devnull])
     check(("out", "net.safetensors"), ("out", "net.json"), writes_network=True)
-    check(("markdown", "net.md"), ("csv", "net.csv"), ("png", "net.png"))  # new files beside a network
+    check(("markdown", "net.md"), ("csv", "net.csv"), ("png", "net.png"))  # new files next to a network
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from ninetka_train.ninetka.exact_positions import (
 )
 
 AGENTS = ("random", "maxn", "mcts:simulations=200", "mcts:simulations=1000")
-"""The agents that play the games, beside a mixture of them."""
+"""The agents that play the games, in addition to a mixture of them."""
 OPENING_PLIES = 6
 MIN_SHARES = (0.0, 0.125, 0.25, 0.5, 0.75)
 """Lower bounds of the share of good actions, by difficulty: the hardest positions first."""
