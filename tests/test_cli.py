@@ -133,7 +133,9 @@ def test_tournament():
         (["random", "random", "--players", 3, "--tournament"], "tournament with num_players=3"),
         pytest.param(["random", "--json", "/none/x"], "/none/x: cannot write: there is no", marks=needs_posix),
         pytest.param(["random", "--save-games", "/none/x"], "/none/x: cannot write: there is no", marks=needs_posix),
-        pytest.param(["random", "--json", "/"], "error: /: cannot write: it is a folder", marks=needs_posix),
+        pytest.param(
+            ["random", "--json", "/"], "error: --json /: it names a folder: write the name", marks=needs_posix
+        ),
         (["random", "--json", "same", "--save-games", "./same"], "name the same file"),
         (["random", "--unknown"], "No such option"),
         (["random", "--games", 10**18], f"num_games={10**18}: expected an integer of at least 1 and at most 9007"),

@@ -145,7 +145,7 @@ def test_the_shell_completes_commands_and_options():
     ("words", "expected"),
     [
         (["train", "--config", "quick-"], ["quick-go", "quick-kropki"]),
-        (["evaluate", "--game", ""], ["go", "kropki", "ninetka"]),
+        (["evaluate", "--game", "k"], ["kropki"]),
         (["evaluate", "--game", "go:ko=s"], ["go:ko=simple", "go:ko=situational"]),
         (["evaluate", "--game", "go:ko=simple,k"], ["go:ko=simple,komi=7.0"]),
         (["evaluate", "--game", "go:allow"], ["go:allow_resign=false", "go:allow_resign=true"]),

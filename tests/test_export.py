@@ -284,7 +284,7 @@ def test_errors_name_the_file(tmp_path):
     for arguments, message in (
         ((tmp_path / "none", tmp_path / "net.onnx"), "none.json: cannot be read"),
         (("net:chess", tmp_path / "net.onnx"), "chess.json: cannot be read"),
-        ((checkpoint, tmp_path / "none" / "net.onnx"), "net.onnx: cannot write: No such file"),
+        ((checkpoint, tmp_path / "none" / "net.onnx"), "net.onnx: cannot write: there is no folder"),
     ):
         done = command(*arguments)
         assert done.exit_code == 2

@@ -269,7 +269,7 @@ def test_the_command_writes_light_and_dark_pictures(folder):
         (["--gif", "game.gif", "--ply", "0"], "--gif shows the whole game: it cannot be combined with --ply or --png"),
         (["--gif", "a.gif", "--png", "a.png"], "--gif shows the whole game: it cannot be combined with --ply or --png"),
         (["--dark"], "--dark changes pictures and animations: it needs --png FILE or --gif FILE"),
-        (["--gif", "none/game.gif"], "none/game.gif: cannot write: No such file or directory"),
+        (["--gif", "none/game.gif"], "none/game.gif: cannot write: there is no folder none"),
     ],
 )
 def test_the_command_reports_invalid_arguments_before_it_draws(arguments, message, folder, monkeypatch):

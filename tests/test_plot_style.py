@@ -130,7 +130,15 @@ def analysis():
     """Return an analysis of twelve plies."""
     plies = [
         PlyAnalysis(
-            ply, ply % 2, 0, "a1", *(("won", "lost") if ply == 21 else ("unknown", "won")), 8, ["a1"], ply == 21
+            ply,
+            ply % 2,
+            0,
+            "a1",
+            *(("won", "lost") if ply == 21 else ("unknown", "won")),
+            8,
+            ["a1"],
+            3 * (ply == 23),
+            ply == 21,
         )
         for ply in range(20, 32)
     ]

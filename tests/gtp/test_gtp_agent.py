@@ -168,7 +168,7 @@ def test_the_rest_of_the_match_is_played_and_saved(tmp_path):
         app, ["evaluate", "random", *specs, "--game", GAME, "--games", "2", "--save-games", str(file)]
     )
     assert done.exit_code == 1
-    assert "games lost by failures of agents" in done.stderr
+    assert "games were lost by failures of agents" in done.stderr
     assert f"agent {specs[0]!r}: ended at 'genmove b', exit status 1: out of luck" in done.stderr
     assert "Traceback" not in done.output
     records = list(read_records(file))

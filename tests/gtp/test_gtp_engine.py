@@ -595,7 +595,7 @@ def test_a_process_ends_when_its_input_ends_or_its_output_is_closed():
         ),
         (("--ponder", "--agent", "random"), "error: agent 'random' cannot ponder: expected one that reuses its tree"),
         (("--resign", "5"), "error: resign=5.0: expected a share of wins, 0 to 1\n"),
-        (("--log", "/nowhere/x.log"), "error: /nowhere/x.log: No such file or directory\n"),
+        (("--log", "/nowhere/x.log"), "error: /nowhere/x.log: cannot write: there is no folder /nowhere\n"),
     ],
 )
 def test_wrong_options_end_in_one_line_of_error(arguments, message):

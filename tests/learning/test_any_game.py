@@ -333,7 +333,7 @@ def test_a_rollout_of_go_fits_its_batch() -> None:
         ({"game": "go:size=99"}, "game='go:size=99': size='99'"),
         ({"game": ["go:size=5", "kropki"]}, "differ in states or planes"),
         ({"game": ["kropki", "kropki:width=20,height=20"]}, "differ in states or planes"),
-        ({"game": []}, r"game\..*=\[\]"),
+        ({"game": []}, r"game=\[\]: Input should be a valid string or Tuple should have at least 1 item"),
         ({"game": 3}, "game"),
         ({"game": "ninetka:num_players=3"}, "set the numbers of players with players"),
         (

@@ -275,16 +275,22 @@ def test_an_incomplete_first_checkpoint_starts_the_run_anew(tmp_path, monkeypatc
 
 @needs_posix
 @pytest.mark.parametrize(
-    "line", ["{}", '{"progress": 0.5, "seconds": 1.0}', '{"step": null, "seconds": 1}', "\xff\xfe"]
+    ("line", "problem"),
+    [
+        ("{}", "step is missing"),
+        ('{"progress": 0.5, "seconds": 1.0}', "step is missing"),
+        ('{"step": null, "seconds": 1}', "step=None: expected a number"),
+        ("\xff\xfe", "expected a JSON object"),
+    ],
 )
-def test_a_damaged_log_is_named(tmp_path, monkeypatch, line):
+def test_a_damaged_log_is_named(tmp_path, monkeypatch, line, problem):
     stop_after(monkeypatch, 2, signal.SIGTERM)
     assert train(tmp_path, *ALPHAZERO, options=NO_GAMES).exit_code == 143
     path = tmp_path / "run" / "log.jsonl"
     path.write_bytes(line.encode("latin-1") + b"\n" + path.read_bytes())
     done = train(tmp_path, *ALPHAZERO, options=RESUMED)
     assert done.exit_code == 2
-    assert f"{path}, line 1: expected " in done.output
+    assert f"{path}, line 1: {problem}" in done.output
 
 
 @pytest.mark.parametrize("game", ["ninetka", "go:size=5", "kropki:width=5,height=5"])

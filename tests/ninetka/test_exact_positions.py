@@ -120,10 +120,13 @@ def test_a_file_is_read_as_it_was_written(positions):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: "", "positions: expected the columns id, source, board"),
-        (lambda text: text.splitlines()[0] + "\n", "positions: expected at least one"),
+        (lambda text: "", "positions, line 0: expected the columns id, source, board"),
+        (lambda text: text.splitlines()[0] + "\n", "positions, line 1: expected at least one position"),
         (lambda text: text.replace("/", "", 1), "positions, line 2: expected 11 rows of 11 cells"),
         (lambda text: text.replace(".", "x", 1), "positions, line 2: "),
+        (lambda text: text.replace(",", ",9", 8), "positions, line "),
+        (lambda text: text.replace(".", "x" * 200_000, 1), "positions, line "),
+        (lambda text: text + "2p0001\n", "positions, line 3: "),
         (lambda text: text.rpartition(",")[0] + ",5\n", "expected each legal action in one of the columns"),
     ],
 )

@@ -166,7 +166,9 @@ def study(
         from ninetka_train.commands.output_files import check_outputs, named_files
 
         importlib.import_module("matplotlib")  # report a missing package before playing for minutes
-        check_outputs(("--out", file) for file in named_files("--out", out, (".md", ".png", "-dark.png", ".json")))
+        files = named_files("--out", out, (".md", ".png", "-dark.png", ".json"))
+        out.parent.mkdir(parents=True, exist_ok=True)
+        check_outputs(("--out", file) for file in files)
         found = module.study(games, seed, lambda what: typer.echo(what, err=True))
         module.write_study(found, out)
     typer.echo(f"wrote {with_extension(out, '.md')}, .png, -dark.png and .json")

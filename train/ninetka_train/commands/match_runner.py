@@ -86,7 +86,8 @@ def prepare(
     except (ValueError, OSError, ImportError, RuntimeError, MemoryError, OverflowError) as error:
         fail(error)
     if earlier:
-        typer.echo(f"note: not played again: {count_text(len(earlier), 'game')} of {target}", err=True)
+        what = f"{count_text(len(earlier), 'game')} of {target} {'is' if len(earlier) == 1 else 'are'}"
+        typer.echo(f"note: {what} not played again", err=True)
     _print_notes(match, options["opening_plies"])
     return PreparedMatch(match, GameSaver(target, earlier) if target else None)
 
@@ -392,7 +393,10 @@ def _exit_with_status(outcome: MatchOutcome, evaluation: Evaluation) -> None:
     if outcome.status:
         raise typer.Exit(outcome.status)
     if evaluation.failures:
-        fail(f"{count_text(len(evaluation.failures), 'game')} lost by failures of agents", code=1)
+        lost = (
+            f"{count_text(len(evaluation.failures), 'game')} {'was' if len(evaluation.failures) == 1 else 'were'} lost"
+        )
+        fail(f"{lost} by failures of agents", code=1)
     if evaluation.gate and evaluation.gate.verdict != PASSED:
         raise typer.Exit(3 if evaluation.gate.verdict == FAILED else 4)
 

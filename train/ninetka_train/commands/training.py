@@ -212,6 +212,7 @@ def _new_network_path(out: Path, inputs: Sequence[Path]) -> Path:
         raise ValueError(f"--out {out}: expected a path, without `net:`")
     weights = checkpoint_path(out)
     description = weights.with_suffix(".json")
+    weights.parent.mkdir(parents=True, exist_ok=True)
     read = [*inputs, *(path.with_suffix(".json") for path in inputs)]
     check_outputs([("--out", weights), ("--out", description)], read, writes_network=True)
     if description.exists() and not weights.exists():

@@ -70,7 +70,7 @@ def _joined_alternatives(texts: Sequence[str]) -> str:
 
 def _key_hint(key: str, known: Sequence[str]) -> str:
     """Return a hint for an unknown key: similar keys, preferably of its section; otherwise the keys of its section."""
-    section, _, last = re.sub("[:/]", ".", key).rpartition(".")
+    section, _, last = re.sub("[:/]|__", ".", key).rpartition(".")
     inside = [name for name in known if name.rpartition(".")[0] == section]
     same = [name for name in known if name.rpartition(".")[2] == last]
     for names in ([name for name in same if name in inside], same, inside, known):

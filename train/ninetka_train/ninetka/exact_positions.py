@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON
-from ninetka_env.core.options import check_choice
+from ninetka_env.core.options import check_choice, check_count
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.game import Game
-from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, SIZE
+from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, NUM_SLOTS, SIZE
 
 COLUMNS = ("id", "source", "board", "to_move", "slides", "won", "lost", "open")
 PLAYERS = (2, 3, 4)
@@ -101,23 +101,26 @@ def read_positions(text: str, num_players: int) -> PositionSet:
         ValueError: if the text is not such a file, or a position is impossible; the message names the line.
     """
     rows = csv.DictReader(io.StringIO(text))
-    if tuple(rows.fieldnames or ()) != COLUMNS:
-        raise ValueError(f"positions: expected the columns {', '.join(COLUMNS)}")
-    ids, sources, slides, states, values = [], [], [], [], []
-    for row in rows:
-        try:
-            game = _read_game(row["board"], int(row["to_move"]), num_players)
-            value = _read_values(game, row)
-            sources.append(int(row["source"]))
-            slides.append(int(row["slides"]))
-        except (ValueError, AttributeError, TypeError) as error:
-            raise ValueError(f"positions, line {rows.line_num}: {error}") from None
-        ids.append(row["id"])
-        states.append(game.records)
-        values.append(value)
-    if not ids:
-        raise ValueError("positions: expected at least one")
-    return PositionSet(tuple(ids), np.array(sources), np.array(slides), np.concatenate(states), np.stack(values))
+    try:
+        if tuple(rows.fieldnames or ()) != COLUMNS:
+            raise ValueError(f"expected the columns {', '.join(COLUMNS)}")
+        found = [_read_row(row, num_players) for row in rows]
+        if not found:
+            raise ValueError("expected at least one position")
+    except (ValueError, AttributeError, TypeError, csv.Error) as error:
+        raise ValueError(f"positions, line {rows.line_num}: {error}") from None
+    ids, sources, slides, states, values = zip(*found, strict=True)
+    return PositionSet(ids, np.array(sources), np.array(slides), np.concatenate(states), np.stack(values))
+
+
+def _read_row(row: dict[str, str], num_players: int) -> tuple[str, int, int, StateArray, npt.NDArray[np.int8]]:
+    """Return the id, the source, the slides, the state and the values of a line."""
+    source, slides = (
+        check_count("source", int(row["source"]), 0),
+        check_count("slides", int(row["slides"]), 0, NUM_SLOTS),
+    )
+    game = _read_game(row["board"], int(row["to_move"]), num_players)
+    return row["id"], source, slides, game.records, _read_values(game, row)
 
 
 def _read_game(board: str, to_move: int, num_players: int) -> Game:
