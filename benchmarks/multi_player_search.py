@@ -27,7 +27,7 @@ SEARCHES = {
         ("mcts:simulations=200", "mcts:simulations=2000"),
     ),
     4: (
-        ("maxn", "maxn:depth=9"),
+        ("maxn", "maxn:depth=8"),
         ("paranoid:nodes=8000", "paranoid:nodes=80000"),
         ("brs:nodes=8000", "brs:nodes=80000"),
         ("mcts:simulations=500", "mcts:simulations=5000"),
