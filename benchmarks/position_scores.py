@@ -8,14 +8,13 @@ players. The last line is the rank correlation (Spearman) of the rates and the r
 
 from __future__ import annotations
 
-import re
 import time
-from pathlib import Path
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from ninetka_agents.agent import make_agent
-from ninetka_train.judging.ratings_page import markdown_table
+from ninetka_train.judging.ratings_page import markdown_table, read_ratings
 from ninetka_train.judging.texts import share_text
 from ninetka_train.ninetka.exact_positions import PLAYERS, PositionSet, load_positions
 from ninetka_train.ninetka.position_score import score_positions
@@ -34,12 +33,6 @@ AGENTS = (
     "net:placements",
     "net:simulations=64",
 )
-RATINGS = Path(__file__).resolve().parent.parent / "docs" / "ratings" / "ninetka.md"
-
-
-def read_ratings() -> dict[str, float]:
-    """Return the ratings of the page `RATINGS` by spec."""
-    return {spec: float(elo) for spec, elo in re.findall(r"^\| `(.+?)` \| ([+-]\d+)", RATINGS.read_text("utf-8"), re.M)}
 
 
 def row(spec: str, sets: list[PositionSet], ratings: dict[str, float]) -> tuple[tuple[str, ...], float]:
@@ -55,23 +48,17 @@ def row(spec: str, sets: list[PositionSet], ratings: dict[str, float]) -> tuple[
     return (spec, rating, *rates, f"{1000 * seconds:.2f}"), scores[0].rate
 
 
-def rank_correlation(first: list[float], second: list[float]) -> float:
-    """Return Spearman's rank correlation of two lists without equal values."""
-    ranks = np.array([np.argsort(np.argsort(values)) for values in (first, second)], np.float64)
-    ranks -= ranks.mean(axis=1, keepdims=True)
-    return float((ranks[0] @ ranks[1]) / np.sqrt((ranks[0] @ ranks[0]) * (ranks[1] @ ranks[1])))
-
-
 def main() -> None:
     """Score all agents and print the table."""
-    rated = read_ratings()
+    ratings = {agent: float(rating.split()[0]) for agent, rating in read_ratings("ninetka").items()}
+    rated = {spec: ratings[name] for spec in AGENTS if (name := spec.removeprefix("net:")) in ratings}
     sets = [load_positions(players) for players in PLAYERS]
     found = [row(spec, sets, rated) for spec in AGENTS]
     columns = ("agent", "Elo", *(f"errors %, {players} players" for players in PLAYERS), "ms a position")
     print("\n".join(markdown_table(columns, [cells for cells, _ in found])))
-    both = [(rate, rated[spec]) for spec, (_, rate) in zip(AGENTS, found, strict=True) if spec in rated]
-    rates, elos = zip(*both, strict=True)
-    print(f"\nrank correlation of {len(both)} agents: {rank_correlation(list(rates), list(elos)):+.2f}")
+    rates = [rate for spec, (_, rate) in zip(AGENTS, found, strict=True) if spec in rated]
+    correlation = spearmanr(rates, list(rated.values())).statistic
+    print(f"\nrank correlation of {len(rates)} agents: {correlation:+.2f}")
 
 
 if __name__ == "__main__":

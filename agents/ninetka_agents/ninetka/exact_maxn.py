@@ -14,16 +14,24 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.ninetka.force import TABLE_ENTRIES, YES, AnswerTable, answer_from_bounds, look_up, store, write_key
+from ninetka_agents.ninetka.force import (
+    TABLE_ENTRIES,
+    AnswerTable,
+    decided_winner,
+    look_up,
+    play_next,
+    store,
+    write_key,
+)
 from ninetka_env.core.game import check_game
-from ninetka_env.core.jit import jit, lowest_bit
+from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.core.verbs import State, StateArray
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.choices import prepare_root
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, NUM_SLOTS
-from ninetka_env.games.ninetka.rules import MOVEMENT, STATE_DTYPE, legal_bits, play_bit
+from ninetka_env.games.ninetka.rules import MOVEMENT, STATE_DTYPE, legal_bits
 
 
 class MaxNResult(NamedTuple):
@@ -80,7 +88,7 @@ def _max_n(games: StateArray, limit: int, table: AnswerTable) -> tuple[int, int]
             if nodes == limit:
                 return UNFINISHED, nodes
             nodes += 1
-            answers[level] = _decided_winner(game)
+            answers[level] = decided_winner(game)
             if answers[level] < 0:
                 write_key(game, keys, level)
                 answers[level] = look_up(table, keys, level)
@@ -88,10 +96,7 @@ def _max_n(games: StateArray, limit: int, table: AnswerTable) -> tuple[int, int]
         elif answers[level] < 0 or winner == game.to_move:  # keep the first winner, unless the mover wins
             answers[level] = winner
         if untried[level] and answers[level] != game.to_move:
-            bit = lowest_bit(untried[level])
-            untried[level] &= untried[level] - 1
-            path[level + 1] = game
-            play_bit(path[level + 1], bit)
+            play_next(path, untried, level)
             level, entering = level + 1, True
             continue
         winner = answers[level]
@@ -100,12 +105,3 @@ def _max_n(games: StateArray, limit: int, table: AnswerTable) -> tuple[int, int]
         if level == 0:
             return winner, nodes
         level, entering = level - 1, False
-
-
-@jit
-def _decided_winner(game: State) -> int:
-    """Return the seat that wins in any case, according to bounds of the final scores, or `UNFINISHED`."""
-    for seat in range(game.num_players):
-        if answer_from_bounds(game, seat) == YES:
-            return seat
-    return UNFINISHED

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ninetka_env.core.game import check_game
 from ninetka_env.core.jit import jit, lowest_bit, popcount
 from ninetka_env.core.options import check_count
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import State, StateArray
 from ninetka_env.games.ninetka.choices import prepare_root
 from ninetka_env.games.ninetka.game import Game
@@ -74,10 +75,7 @@ def _search(games: StateArray, seat: int, limit: int, table: AnswerTable) -> int
             untried[level] = legal_bits(game) if answer == UNDECIDED else 0
         decisive = YES if game.to_move == seat else NO
         if answer != decisive and untried[level]:
-            bit = lowest_bit(untried[level])
-            untried[level] &= untried[level] - 1
-            path[level + 1] = game
-            play_bit(path[level + 1], bit)
+            play_next(path, untried, level)
             level, entering = level + 1, True
             continue
         if not entering:  # all slides were tried or one was decisive, so the last answer holds for this position
@@ -103,6 +101,24 @@ def answer_from_bounds(game: State, seat: int) -> int:
                 return NO
             surely &= own - (stones - own_stones) >= score + slides + later
     return YES if surely else UNDECIDED
+
+
+@jit
+def decided_winner(game: State) -> int:
+    """Return the seat that wins in any case, by the end of the game or bounds of the final scores, or `UNFINISHED`."""
+    for seat in range(game.num_players):
+        if answer_from_bounds(game, seat) == YES:
+            return seat
+    return UNFINISHED
+
+
+@jit
+def play_next(path: StateArray, untried: npt.NDArray[np.int64], level: int) -> None:
+    """Play the lowest untried slide of the position at `level` into the next level, and mark it as tried."""
+    bit = lowest_bit(untried[level])
+    untried[level] &= untried[level] - 1
+    path[level + 1] = path[level]
+    play_bit(path[level + 1], bit)
 
 
 @jit

@@ -12,15 +12,23 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.ninetka.force import TABLE_ENTRIES, YES, AnswerTable, answer_from_bounds, look_up, store, write_key
+from ninetka_agents.ninetka.force import (
+    TABLE_ENTRIES,
+    AnswerTable,
+    decided_winner,
+    look_up,
+    play_next,
+    store,
+    write_key,
+)
 from ninetka_env.core.game import check_game
-from ninetka_env.core.jit import jit, lowest_bit
+from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.verbs import State, StateArray
 from ninetka_env.games.ninetka.choices import prepare_root
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, NUM_SLOTS
-from ninetka_env.games.ninetka.rules import MOVEMENT, STATE_DTYPE, is_over, legal_bits, play_bit, winner_of
+from ninetka_env.games.ninetka.rules import MOVEMENT, STATE_DTYPE, legal_bits
 
 NO_SEAT = 0
 """The set that means that the answer is unknown."""
@@ -43,11 +51,12 @@ def winner_sets(game: Game, nodes: int = 3_000_000) -> npt.NDArray[np.int8]:
     if game.phase != MOVEMENT or game.is_over:
         state = "over" if game.is_over else f"in phase {game.phase.name}"
         raise ValueError(f"winner sets are those of the movement phase; this game is {state}")
+    limit = check_count("nodes", nodes)
     sets, table = np.zeros(NUM_ACTIONS, np.int8), np.zeros((TABLE_ENTRIES, 2), np.uint64)
     for action in game.legal_actions():
         after = game.copy()
         after.play(int(action))
-        sets[action] = _winner_set(after.records, check_count("nodes", nodes), table)
+        sets[action] = _winner_set(after.records, limit, table)
     return sets
 
 
@@ -73,10 +82,7 @@ def _winner_set(games: StateArray, limit: int, table: AnswerTable) -> int:
         else:
             sets[level] |= below
         if untried[level]:
-            bit = lowest_bit(untried[level])
-            untried[level] &= untried[level] - 1
-            path[level + 1] = game
-            play_bit(path[level + 1], bit)
+            play_next(path, untried, level)
             level, entering = level + 1, True
             continue
         below = sets[level]
@@ -90,10 +96,8 @@ def _winner_set(games: StateArray, limit: int, table: AnswerTable) -> int:
 @jit
 def _known_set(game: State, keys: AnswerTable, row: int, table: AnswerTable) -> int:
     """Return the set of a position if it follows from the end of the game, from bounds or from the table."""
-    if is_over(game):
-        return 1 << int(winner_of(game))
-    for seat in range(game.num_players):
-        if answer_from_bounds(game, seat) == YES:
-            return 1 << seat
+    winner = decided_winner(game)
+    if winner >= 0:
+        return 1 << winner
     write_key(game, keys, row)
     return max(NO_SEAT, look_up(table, keys, row))

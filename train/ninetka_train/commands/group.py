@@ -58,7 +58,7 @@ UNEXPECTED_ARGUMENTS = {
     "info": "expected one network",
 }
 """Advice for each command about an argument that it does not take."""
-FILE_OPTIONS = {"--out", "--json", "--csv", "--save-games", "--markdown", "--png", "--gif", "--log"}
+FILE_OPTIONS = ("--out", "--json", "--csv", "--save-games", "--markdown", "--png", "--gif", "--log")
 """Options that name files to write."""
 GAME_OPTIONS = {"--neutral-placement": "neutral_placement", "--turn-order": "turn_order"}
 """Former options of `evaluate`, and the names of the options of 9tka that replace them."""
@@ -98,24 +98,19 @@ def _check_spelling(arguments: Sequence[str]) -> None:
         if argument == "" or (argument.startswith("--") and argument.endswith("=")):
             after = f" after {arguments[place - 1]}" if argument == "" and place else ""
             fail(f"argument {argument or repr('')}{after}: it is empty; write a value or leave it out")
-        if (option := _option_of(arguments, place)) in FILE_OPTIONS and argument.endswith("/"):
-            fail(f"{option} {argument.rpartition('=')[2]}: it names a folder: write the name of a file")
     if command in FORMER_COMMANDS:
         fail(f"ninetka {command} is now ninetka {FORMER_COMMANDS[command]}")
     following = zip(arguments, [*arguments[1:], "VALUE"], strict=True)
     parts = [(*one.partition("="), value) for one, value in following]
     given = {name: own if equals else value for name, equals, own, value in parts}
+    for option in FILE_OPTIONS:
+        if (file := given.get(option, "")).endswith("/"):
+            fail(f"{option} {file}: it names a folder: write the name of a file")
     for advice in ADVICE.get(command, ()):
         if (value := given.get(advice.option)) is not None and re.fullmatch(advice.value, value):
             fail(advice.text.format(value=value))
     if command == "evaluate":
         _check_game_options(given)
-
-
-def _option_of(arguments: Sequence[str], place: int) -> str:
-    """Return the option to which an argument belongs, as `--option VALUE` or `--option=VALUE`; empty if to none."""
-    name, equals, _ = arguments[place].partition("=")
-    return name if equals else arguments[place - 1] if place else ""
 
 
 def _check_game_options(given: dict[str, str]) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -115,10 +114,8 @@ def read_positions(text: str, num_players: int) -> PositionSet:
 
 def _read_row(row: dict[str, str], num_players: int) -> tuple[str, int, int, StateArray, npt.NDArray[np.int8]]:
     """Return the id, the source, the slides, the state and the values of a line."""
-    source, slides = (
-        check_count("source", int(row["source"]), 0),
-        check_count("slides", int(row["slides"]), 0, NUM_SLOTS),
-    )
+    source = check_count("source", int(row["source"]), 0)
+    slides = check_count("slides", int(row["slides"]), 0, NUM_SLOTS)
     game = _read_game(row["board"], int(row["to_move"]), num_players)
     return row["id"], source, slides, game.records, _read_values(game, row)
 
@@ -157,10 +154,7 @@ def positions_csv(positions: PositionSet) -> str:
         state, value = positions.states[row], positions.values[row]
         cells = "".join(CODES[code] for code in state["board"])
         board = "/".join(cells[first : first + SIZE] for first in range(0, len(cells), SIZE))
-        kinds = [_numbers(np.flatnonzero(legal[row] & (value == meaning))) for meaning in (WON, LOST, UNKNOWN)]
-        rows.writerow([name, positions.sources[row], board, state["to_move"], positions.slides[row], *kinds])
+        kinds = [np.flatnonzero(legal[row] & (value == meaning)) for meaning in (WON, LOST, UNKNOWN)]
+        texts = [" ".join(map(str, actions)) for actions in kinds]
+        rows.writerow([name, positions.sources[row], board, state["to_move"], positions.slides[row], *texts])
     return text.getvalue()
-
-
-def _numbers(actions: Sequence[int] | npt.NDArray[np.integer]) -> str:
-    return " ".join(str(action) for action in actions)

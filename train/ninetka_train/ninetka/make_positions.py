@@ -109,7 +109,7 @@ def make_positions(
     for stage, plan in enumerate(PLANS[num_players]):
         asked = _one_of_each_game(found, stages == stage, rng)[: round(share * plan.games)]
         labelled = list(zip(asked.tolist(), _labels(found, asked, plan.nodes, num_players), strict=True))
-        useful = [(row, label) for row, label in labelled if _is_useful(int(found.legal[row]), label, num_players)]
+        useful = [(row, label) for row, label in labelled if _is_useful(int(found.legal[row]), label)]
         shares = np.array([good_share(int(found.legal[row]), label) for row, label in useful])
         chosen = choose_by_difficulty(shares, round(share * plan.quota), rng)
         rows += [useful[number][0] for number in chosen]
@@ -176,12 +176,15 @@ def _labels_of_sets(states: StateArray, nodes: int) -> Iterator[npt.NDArray[np.i
         yield label.astype(np.int8)
 
 
-def _is_useful(legal: int, label: npt.NDArray[np.int8], num_players: int) -> bool:
-    """Return whether actions of a position have different values, and with two players whether one of them wins."""
+def _count_kinds(legal: int, label: npt.NDArray[np.int8]) -> tuple[int, int, int]:
+    """Return the numbers of legal actions that are won, lost and open."""
     won, lost = int((label == WON).sum()), int((label == LOST).sum())
-    if not len(label) or max(won, lost, legal - won - lost) == legal:
-        return False
-    return num_players > 2 or won > 0
+    return won, lost, legal - won - lost
+
+
+def _is_useful(legal: int, label: npt.NDArray[np.int8]) -> bool:
+    """Return whether all values of a position are known, and actions have different ones."""
+    return len(label) > 0 and max(_count_kinds(legal, label)) < legal
 
 
 def choose_by_difficulty(shares: npt.NDArray[np.float64], quota: int, rng: np.random.Generator) -> list[int]:
@@ -204,8 +207,8 @@ def choose_by_difficulty(shares: npt.NDArray[np.float64], quota: int, rng: np.ra
 
 def good_share(legal: int, label: npt.NDArray[np.int8]) -> float:
     """Return the share of the legal actions that have the best value: those that win, or else those that are open."""
-    won, lost = int((label == WON).sum()), int((label == LOST).sum())
-    return (won or legal - lost) / legal
+    won, _, num_open = _count_kinds(legal, label)
+    return (won or num_open) / legal
 
 
 def main() -> None:

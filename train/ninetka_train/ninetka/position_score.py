@@ -1,7 +1,9 @@
 """How often an agent errs in the stored positions of `exact_positions.py`.
 
-score = score_positions(make_agent("maxn"), load_positions(2))
-score.rate, score.interval  # the mean of the stages' shares of errors, and its 95 % interval
+    score = score_positions(make_agent("maxn"), load_positions(2))
+    score.rate, score.interval  # the mean of the stages' shares of errors, and its 95 % interval
+
+Start reading at `score_positions`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy.typing as npt
 
 from ninetka_agents.agent import AgentLike, PerGameGenerator, as_agent
 from ninetka_agents.ninetka.solver.solver import LOST
-from ninetka_env.core.random_streams import check_seed, make_streams
+from ninetka_env.core.random_streams import make_streams
 from ninetka_train.judging.ratings import CONFIDENCE, Interval
 from ninetka_train.ninetka.exact_positions import STAGES, PositionSet
 
@@ -64,7 +66,7 @@ def score_positions(agent: AgentLike | str, positions: PositionSet, seed: int = 
     Raises:
         ValueError: if the agent returns an illegal action.
     """
-    player, streams = as_agent(agent, "ninetka"), make_streams(check_seed(seed) or 0, len(positions))
+    player, streams = as_agent(agent, "ninetka"), make_streams(seed, len(positions))
     actions = np.empty(len(positions), np.int64)
     for first in range(0, len(positions), BATCH):
         part = slice(first, first + BATCH)
