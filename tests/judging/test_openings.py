@@ -8,8 +8,9 @@ import pytest
 from ninetka_agents import Agent, make_agent
 from ninetka_agents.switch import Switch, by_stage
 from ninetka_env.core.registry import load_variant
-from ninetka_train.judging.arena import play_games
+from ninetka_train.judging.arena import make_match, play_games
 from ninetka_train.judging.evaluate import summarise
+from ninetka_train.judging.lockstep import StartMismatchError
 from ninetka_train.judging.report import heading_lines
 from ninetka_train.judging.results import NO_ACTION
 from ninetka_train.judging.saved_games import game_records
@@ -102,6 +103,63 @@ def test_opening_stops_before_the_game_ends():
             assert not game.is_over
     results = play_games([make_agent("random", "go")], game=variant, num_games=50, opening_plies=6)
     assert (results.winners >= -1).all()
+
+
+# Given openings
+
+
+def test_given_openings_are_played_in_every_seating():
+    openings = np.array([[0, 5], [7, 2], [3, -1]])
+    results = play_games([Lowest("a"), Lowest("b")], None, 6, game=GAME, openings=openings)
+    assert results.settings.opening_plies == 2
+    expected = np.repeat(openings, 2, axis=0)
+    assert (results.actions[:4, :2] == expected[:4]).all()
+    assert (results.actions[4:, 0] == 3).all()
+    assert (results.actions[4:, 1] == 0).all()  # the agents play after a shorter opening
+    again = play_games([Lowest("a"), Lowest("b")], None, 6, game=GAME, openings=openings.tolist(), seed=9, batch=1)
+    assert (again.actions == results.actions).all()
+
+
+def test_a_match_with_given_openings_can_be_continued():
+    openings = np.array([[0, 5], [7, 2]])
+    match = make_match(["random", "random"], None, 4, game=GAME, openings=openings, seed=4)
+    results = match.play()
+    earlier = dict(zip((0, 1), game_records(results, [0, 1]), strict=True))
+    assert (match.play(earlier=earlier).actions == results.actions).all()
+    other = make_match(["random", "random"], None, 4, game=GAME, openings=openings[::-1], seed=4)
+    with pytest.raises(StartMismatchError, match="game 1 was played from another start"):
+        other.play(earlier=earlier)
+
+
+@pytest.mark.parametrize(
+    ("openings", "message"),
+    [
+        ([[0, 5]], r"openings: int64 \(1, 2\): expected integers \(2, plies\)"),
+        ([[0.0, 5.0], [1.0, 2.0]], "openings: float64"),
+        ([0, 5], r"int64 \(2,\): expected integers"),
+        ([[0, 5], [1]], r"rows of different lengths: expected integers \(2, plies\)"),
+        ([[0, 5], [1, 900]], "expected actions below 25, or -1"),
+        ([[0, 5], [1, -2]], "expected actions below 25, or -1"),
+        ([[-1, 5], [1, 2]], "-1 only after the last action"),
+    ],
+)
+def test_openings_of_another_form_are_refused(openings, message):
+    with pytest.raises(ValueError, match=message):
+        make_match(["random", "random"], None, 4, game=GAME, openings=openings)
+
+
+def test_openings_that_cannot_be_played_are_refused():
+    def play(openings, game=GAME, **options):
+        make_match(["random", "random"], None, 4, game=game, openings=openings).play(**options)
+
+    with pytest.raises(ValueError, match=r"openings, row 1: action 3 .* is illegal .* in ply 2"):
+        play([[0, 5], [3, 3]])
+    with pytest.raises(ValueError, match="openings, row 0: ply 2 ends the game"):
+        play([[4, 4], [0, 1]], "go:size=2,komi=1")
+    with pytest.raises(ValueError, match="opening_plies=2 with openings: expected one of them"):
+        make_match(["random", "random"], None, 4, game=GAME, openings=[[0, 5], [7, 2]], opening_plies=2)
+    with pytest.raises(ValueError, match="other processes draw their own"):
+        play([[0, 5], [7, 2]], play_batches=lambda settings, batches: iter(()))
 
 
 # Default openings

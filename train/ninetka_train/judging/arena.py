@@ -15,6 +15,7 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ninetka_agents.agent import Agent, AgentLike, as_agent, check_agent, check_agent_game
 from ninetka_env.core.options import check_count, check_memory, short_repr
@@ -22,7 +23,7 @@ from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import DEFAULT_GAME, Variant, load_variant, with_players
 from ninetka_train.judging.lockstep import AgentError, LockstepGames, MatchProgress
 from ninetka_train.judging.results import MatchSettings, PartialResults, Results, unique_names
-from ninetka_train.judging.schedule import count_lineups, default_opening_plies
+from ninetka_train.judging.schedule import Openings, count_lineups, default_opening_plies
 
 DEFAULT_BATCH, SEAT_AGENT_BATCH = 256, 16
 """Default number of games played at once: without and with seat agents (`ninetka_agents.agent.SeatAgent`).
@@ -66,6 +67,8 @@ class Match:
 
     agents: Sequence[Agent]
     settings: MatchSettings
+    openings: Openings | None = None
+    """(G, plies) int16, the actions at the start of each rotation group; None to draw them from the seed."""
 
     @property
     def num_games(self) -> int:
@@ -95,10 +98,14 @@ class Match:
 
         Raises:
             StartMismatchError: if an earlier game does not start as in this match.
+            ValueError: if an opening has an illegal action or ends its game, or if the match has openings and
+                `play_batches` is given.
             AgentError: if an agent fails before the first game, or if it fails later and `forfeit` is off; the message
                 names the game and the agent. A seat agent that raises `Forfeit` only loses its game.
         """
-        lockstep, earlier = LockstepGames(self.agents, self.settings), earlier or {}
+        if self.openings is not None and play_batches:
+            raise ValueError("openings: other processes draw their own: leave out openings or play_batches")
+        lockstep, earlier = LockstepGames(self.agents, self.settings, self.openings), earlier or {}
         lockstep.check_earlier(earlier)
         results = lockstep.results
         if on_start:
@@ -148,6 +155,7 @@ def make_match(
     *,
     batch: int | None = None,
     opening_plies: int | None = None,
+    openings: npt.ArrayLike | None = None,
     check: Callable[[MatchSettings], None] | None = None,
     **options: Any,
 ) -> Match:
@@ -168,6 +176,8 @@ def make_match(
             games with seat agents. None for 256, or 16 if an agent has seat agents.
         opening_plies: number of random plies at the start of each rotation group, the same in all its games; None for
             `ninetka_train.judging.schedule.default_opening_plies`.
+        openings: (G, plies) integers, the actions at the start of each of the match's G rotation groups, instead of
+            random ones; -1 after the end of a shorter opening.
         check: called with the settings before the agents are created, because creating them may be slow; raises
             `ValueError` if the settings are not suitable. In these settings, `batch` and `opening_plies` may be None,
             and the name of an agent that was given as a spec is the spec.
@@ -186,10 +196,31 @@ def make_match(
         check_agent_game(agent, variant.definition.name)
     if batch is None:
         batch = SEAT_AGENT_BATCH if any(agent.has_seat_agents for agent in seated) else DEFAULT_BATCH
-    if opening_plies is None:
+    chosen = None if openings is None else _check_shape(openings, settings, opening_plies)
+    if chosen is not None:
+        opening_plies = chosen.shape[1]
+    elif opening_plies is None:
         opening_plies = default_opening_plies(seated, variant)
     names = unique_names([agent.name for agent in seated])
-    return Match(seated, replace(settings, agents=names, batch=batch, opening_plies=opening_plies))
+    return Match(seated, replace(settings, agents=names, batch=batch, opening_plies=opening_plies), chosen)
+
+
+def _check_shape(openings: npt.ArrayLike, settings: MatchSettings, opening_plies: int | None) -> Openings:
+    """Return given openings as an array; raise `ValueError` unless they are integers, one row for each group."""
+    if opening_plies is not None:
+        raise ValueError(f"opening_plies={opening_plies} with openings: expected one of them")
+    groups = len(settings.make_schedule().first_games)
+    try:
+        chosen = np.asarray(openings)
+    except ValueError:
+        raise ValueError(f"openings: rows of different lengths: expected integers ({groups}, plies)") from None
+    if chosen.ndim != 2 or len(chosen) != groups or chosen.dtype.kind not in "iu":
+        raise ValueError(f"openings: {chosen.dtype} {chosen.shape}: expected integers ({groups}, plies)")
+    if not np.isin(chosen, np.arange(-1, settings.variant.sizes.num_actions)).all():
+        raise ValueError(f"openings: expected actions below {settings.variant.sizes.num_actions}, or -1 after the last")
+    if ((chosen[:, :-1] < 0) & (chosen[:, 1:] >= 0)).any():
+        raise ValueError("openings: expected -1 only after the last action of an opening")
+    return chosen.astype(np.int16)
 
 
 def make_settings(

@@ -39,7 +39,7 @@ from ninetka_train.judging.results import (
     PartialResults,
     Results,
 )
-from ninetka_train.judging.schedule import Schedule, draw_openings
+from ninetka_train.judging.schedule import Openings, Schedule, check_openings, draw_openings
 
 NO_AGENT = -1
 """Agent index for the plies of a random opening."""
@@ -88,14 +88,27 @@ def play_range(agents: Sequence[Agent], settings: MatchSettings, games: range) -
 class LockstepGames:
     """All games of a match, at first in their start positions; `play_batch` plays some of them to the end."""
 
-    def __init__(self, agents: Sequence[Agent], settings: MatchSettings) -> None:
-        """Create the start positions, random streams and openings of all games."""
+    def __init__(self, agents: Sequence[Agent], settings: MatchSettings, openings: Openings | None = None) -> None:
+        """Create the start positions, random streams and openings of all games.
+
+        Args:
+            agents: the agents.
+            settings: settings of the match.
+            openings: (G, plies) actions at the start of each rotation group; None to draw them.
+
+        Raises:
+            ValueError: if an opening has an illegal action or ends its game.
+        """
         schedule = settings.make_schedule()
         assert settings.seed is not None
         streams = _group_streams(schedule, settings.seed)
         starts = _group_starts(settings.variant, streams)
         self.agents = agents
-        self.openings = draw_openings(settings.variant, starts, streams, settings.opening_plies)[schedule.group_of]
+        if openings is None:
+            openings = draw_openings(settings.variant, starts, streams, settings.opening_plies)
+        else:
+            check_openings(settings.variant, starts, openings)
+        self.openings = openings[schedule.group_of]
         self.games = starts[schedule.group_of]
         self.streams = streams[schedule.group_of]
         self._variant = settings.variant

@@ -24,6 +24,8 @@ from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import StateArray
 
 Lineup = tuple[int, ...]
+Openings = npt.NDArray[np.int16]
+"""(G, plies) int16, the actions at the start of each rotation group; -1 after the end of a shorter opening."""
 DEFAULT_OPENING_PLIES = 4
 """Number of plies of a random opening if `default_opening_plies` chooses to have one."""
 
@@ -114,7 +116,7 @@ def default_opening_plies(agents: Sequence[Agent], variant: Variant) -> int:
     return DEFAULT_OPENING_PLIES if is_needed else 0
 
 
-def draw_openings(variant: Variant, starts: StateArray, streams: Streams, plies: int) -> npt.NDArray[np.int16]:
+def draw_openings(variant: Variant, starts: StateArray, streams: Streams, plies: int) -> Openings:
     """Draw random legal actions after each start.
 
     Args:
@@ -143,3 +145,15 @@ def _draw_opening(variant: Variant, start: Any, rng: np.random.Generator, openin
         if game.is_over:
             return
         opening[ply] = action
+
+
+def check_openings(variant: Variant, starts: StateArray, openings: Openings) -> None:
+    """Raise `ValueError` if an opening, played after its start, has an illegal action or ends the game."""
+    for group, (start, opening) in enumerate(zip(starts, openings, strict=True)):
+        game = variant.game_class(np.array([start], variant.dtype))
+        for ply, action in enumerate(opening[opening >= 0].tolist()):
+            if action not in game.legal_actions():
+                raise ValueError(f"openings, row {group}: {game.describe_illegal(action)} in ply {ply + 1}")
+            game.play(action)
+            if game.is_over:
+                raise ValueError(f"openings, row {group}: ply {ply + 1} ends the game")
