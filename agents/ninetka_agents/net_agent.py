@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -27,7 +28,7 @@ from ninetka_agents.agent import (
     game_streams,
     make_agent,
 )
-from ninetka_agents.checkpoint import load_checkpoint, shipped_network
+from ninetka_agents.checkpoint import find_checkpoint, load_checkpoint, shipped_network
 from ninetka_agents.outputs import MASKED, forward_states
 from ninetka_agents.plugins import GuidedRaveSettings, plugins_of
 from ninetka_agents.search.evaluation import Evaluate
@@ -99,6 +100,9 @@ NO_SEARCH = SearchSettings()
 
 class NetAgent(Agent):
     """Plays a network's most probable action, samples from its policy, or searches."""
+
+    checkpoint: Path | None = None
+    """The file of the network's weights; None if it is not from a file."""
 
     def __init__(self, network: Any, settings: SearchSettings = NO_SEARCH, *, name: str = "net") -> None:
         """Create the agent, which plays only the game of its network.
@@ -181,10 +185,13 @@ def load_net(
     elif (count := default_threads()) < torch.get_num_threads():
         torch.set_num_threads(count)
     settings = SearchSettings(simulations, temperature, playouts, exact, seconds, reuse)
-    network = load_checkpoint(path or shipped_network(game), best_device(), game)[0]
+    checkpoint = find_checkpoint(path, game) if path else shipped_network(game)
+    network = load_checkpoint(checkpoint, best_device(), game)[0]
     if network.game != game:
         raise ValueError(f"checkpoint {path}: its network plays {network.game}, not {game}")
-    return NetAgent(network, settings)
+    agent = NetAgent(network, settings)
+    agent.checkpoint = checkpoint
+    return agent
 
 
 def _make_search(network: Any, settings: SearchSettings) -> Search | Switch[Search] | None:

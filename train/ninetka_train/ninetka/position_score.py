@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import AgentLike, PerGameGenerator, as_agent
-from ninetka_agents.ninetka.solver.solver import LOST
+from ninetka_agents.ninetka.solver.solver import LOST, WON
 from ninetka_env.core.random_streams import make_streams
 from ninetka_train.judging.ratings import CONFIDENCE, Interval
 from ninetka_train.ninetka.exact_positions import STAGES, PositionSet
@@ -50,6 +50,10 @@ class PositionScore:
     """The mean of the stages' rates, each with the same weight."""
     interval: Interval
     """95 % interval of `rate`; positions of one game count as one cluster."""
+    wins: int
+    """Positions in which the seat to move can force a win: with two players all."""
+    wins_given_away: int
+    """Errors in these positions."""
 
 
 def score_positions(agent: AgentLike | str, positions: PositionSet, seed: int = 0) -> PositionScore:
@@ -75,10 +79,12 @@ def score_positions(agent: AgentLike | str, positions: PositionSet, seed: int = 
     for row in np.flatnonzero(~legal[rows, actions]):
         raise ValueError(f"{player.name}: action {actions[row]} is illegal in position {positions.ids[row]}")
     best = np.where(legal, positions.values, LOST).max(1)
-    return _summarise(player.name, positions, positions.values[rows, actions] < best)
+    return _summarise(player.name, positions, positions.values[rows, actions] < best, best == WON)
 
 
-def _summarise(name: str, positions: PositionSet, errors: npt.NDArray[np.bool_]) -> PositionScore:
+def _summarise(
+    name: str, positions: PositionSet, errors: npt.NDArray[np.bool_], can_win: npt.NDArray[np.bool_]
+) -> PositionScore:
     stage_of, bounds = positions.stages, STAGES[int(positions.states["num_players"][0])]
     counts, wrong = np.bincount(stage_of), np.bincount(stage_of, errors)
     stages = tuple(StageScore(bounds[stage], int(counts[stage]), int(wrong[stage])) for stage in np.flatnonzero(counts))
@@ -87,4 +93,5 @@ def _summarise(name: str, positions: PositionSet, errors: npt.NDArray[np.bool_])
     deviations = (errors - rates[stage_of]) / (counts[stage_of] * len(stages))
     clusters = np.unique(positions.sources, return_inverse=True)[1]
     half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * float(np.sqrt((np.bincount(clusters, deviations) ** 2).sum()))
-    return PositionScore(name, stages, rate, (max(0.0, rate - half), min(1.0, rate + half)))
+    interval = (max(0.0, rate - half), min(1.0, rate + half))
+    return PositionScore(name, stages, rate, interval, int(can_win.sum()), int((errors & can_win).sum()))
