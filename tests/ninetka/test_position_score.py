@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ninetka_agents.agent import Agent
+from ninetka_train.judging.lockstep import AgentError
 from ninetka_train.ninetka.exact_positions import STAGES, load_positions
 from ninetka_train.ninetka.position_score import score_positions
 
@@ -33,6 +34,8 @@ def test_perfect_play_makes_no_errors_and_the_worst_play_only_errors(num_players
     for sign, rate in ((1, 0.0), (-1, 1.0)):
         score = score_positions(Chooser(positions, sign), positions)
         assert score.rate == rate
+        assert score.wins == (positions.values == 1).any(1).sum()
+        assert score.wins_given_away == rate * score.wins
         assert sum(stage.positions for stage in score.stages) == len(positions)
         assert {stage.errors for stage in score.stages} == {rate * stage.positions for stage in score.stages} or rate
 
@@ -59,12 +62,23 @@ def test_a_seed_and_a_spec_give_the_same_score():
     assert first.agent == "mcts:simulations=20"
 
 
-def test_an_illegal_action_is_reported():
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda count: np.full(count, 60), "position 2p0000: agent 'wrong': action 60 .* is illegal for seat"),
+        (lambda count: np.full(count, -1), "position 2p0000: agent 'wrong': action -1 is illegal"),
+        (lambda count: np.full(count, 122), "position 2p0000: agent 'wrong': action 122 is illegal"),
+        (lambda count: np.full(count, 1.5), "positions: agent 'wrong': TypeError: actions: expected integers"),
+        (lambda count: [1], r"positions: agent 'wrong': ValueError: actions: expected shape \(256,\)"),
+        (lambda count: 1 // 0, "positions: agent 'wrong': ZeroDivisionError"),
+    ],
+)
+def test_a_failing_agent_is_reported(answer, message):
     class Wrong(Agent):
         name = "wrong"
 
         def act(self, games, rng):
-            return np.full(len(games), 60)
+            return answer(len(games))
 
-    with pytest.raises(ValueError, match="wrong: action 60 is illegal in position 2p0000"):
+    with pytest.raises(AgentError, match=message):
         score_positions(Wrong(), load_positions(2))

@@ -14,9 +14,12 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import AgentLike, PerGameGenerator, as_agent
+from ninetka_agents.agent import Agent, AgentLike, PerGameGenerator, as_agent
 from ninetka_agents.ninetka.solver.solver import LOST, WON
-from ninetka_env.core.random_streams import make_streams
+from ninetka_env.core.options import check_actions
+from ninetka_env.core.random_streams import Streams, make_streams
+from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
+from ninetka_train.judging.lockstep import AgentError, failure_text, reraise_fatal
 from ninetka_train.judging.ratings import CONFIDENCE, Interval
 from ninetka_train.ninetka.exact_positions import STAGES, PositionSet
 
@@ -68,18 +71,29 @@ def score_positions(agent: AgentLike | str, positions: PositionSet, seed: int = 
         seed: determines the agent's random numbers.
 
     Raises:
-        ValueError: if the agent returns an illegal action.
+        ValueError: if the agent's spec is wrong.
+        AgentError: if the agent fails or returns an illegal action.
     """
     player, streams = as_agent(agent, "ninetka"), make_streams(seed, len(positions))
-    actions = np.empty(len(positions), np.int64)
-    for first in range(0, len(positions), BATCH):
-        part = slice(first, first + BATCH)
-        actions[part] = player.act(positions.states[part].copy(), PerGameGenerator(streams[part].copy()))
+    actions = np.concatenate([_choose(player, positions, streams, first) for first in range(0, len(positions), BATCH)])
     rows, legal = np.arange(len(positions)), positions.legal
-    for row in np.flatnonzero(~legal[rows, actions]):
-        raise ValueError(f"{player.name}: action {actions[row]} is illegal in position {positions.ids[row]}")
+    is_action = (actions >= 0) & (actions < NUM_ACTIONS)
+    for row in np.flatnonzero(~is_action | ~legal[rows, np.where(is_action, actions, 0)]):
+        text = positions.game(int(row)).describe_illegal(int(actions[row]))
+        raise AgentError(f"position {positions.ids[row]}: agent {player.name!r}: {text}")
     best = np.where(legal, positions.values, LOST).max(1)
     return _summarise(player.name, positions, positions.values[rows, actions] < best, best == WON)
+
+
+def _choose(player: Agent, positions: PositionSet, streams: Streams, first: int) -> npt.NDArray[np.int64]:
+    """Return the actions of an agent in the positions of the batch that starts with position `first`."""
+    states = positions.states[first : first + BATCH].copy()
+    try:
+        answer = player.act(states, PerGameGenerator(streams[first : first + BATCH].copy()))
+        return check_actions(answer, len(states))
+    except BaseException as error:
+        reraise_fatal(error)
+        raise AgentError(f"positions: agent {player.name!r}: {failure_text(error)}") from error
 
 
 def _summarise(
