@@ -289,4 +289,4 @@ def test_the_options_mean_the_same_in_all_commands():
     assert all(not one.is_flag and one.metavar == "FILE" for one in helps["--json"].values())
     assert {one.metavar for one in helps["--game"].values()} == {"SPEC"}
     assert set(helps["--number"]) == {"replay", "analyze", "solve"}
-    assert set(helps["--out"]) == {"average", "curve", "export", "study"}
+    assert set(helps["--out"]) == {"average", "benchmark", "curve", "export", "study"}

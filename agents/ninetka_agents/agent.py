@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
@@ -50,6 +51,8 @@ class Agent(ABC):
     with random plies; see `ninetka_train.judging.schedule`."""
     has_seat_agents: bool = False
     """Whether `start` returns a `SeatAgent`, which has state for its game."""
+    files: tuple[Path, ...] = ()
+    """Files that determine the moves: weights of networks, and the module of an agent of another package."""
 
     @property
     def searcher(self) -> Agent:
@@ -309,6 +312,8 @@ def _make_imported_agent(spec: str, place: str, text: str, game: str) -> Agent:
         agent.name = spec
     except AttributeError:
         raise ValueError(f"{asked}: the attribute name of {short_repr(made)} cannot be set") from None
+    source = getattr(sys.modules.get(place.partition(":")[0]), "__file__", None)
+    agent.files = (*agent.files, Path(source)) if source else agent.files
     check_agent_game(agent, game)
     return agent
 

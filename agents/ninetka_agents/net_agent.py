@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -101,9 +100,6 @@ NO_SEARCH = SearchSettings()
 class NetAgent(Agent):
     """Plays a network's most probable action, samples from its policy, or searches."""
 
-    checkpoint: Path | None = None
-    """The file of the network's weights; None if it is not from a file."""
-
     def __init__(self, network: Any, settings: SearchSettings = NO_SEARCH, *, name: str = "net") -> None:
         """Create the agent, which plays only the game of its network.
 
@@ -190,7 +186,7 @@ def load_net(
     if network.game != game:
         raise ValueError(f"checkpoint {path}: its network plays {network.game}, not {game}")
     agent = NetAgent(network, settings)
-    agent.checkpoint = checkpoint
+    agent.files = (checkpoint,)
     return agent
 
 

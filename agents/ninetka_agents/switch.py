@@ -58,6 +58,7 @@ class Switch(Agent, Generic[AgentT]):
         self.name = f" {separator} ".join(dict.fromkeys(agent.name for agent in agents))
         self.repeats_openings = self.agents[0].repeats_openings
         self.has_seat_agents = any(agent.has_seat_agents for agent in agents)
+        self.files = tuple(dict.fromkeys(file for agent in agents for file in agent.files))
 
     def agent_for(self, games: StateArray) -> AgentT:
         """Return the agent for the first game of `games`."""

@@ -31,6 +31,7 @@ LONG_CALLS = {
     "study": "ninetka_train.ninetka.study.study",
     "rate": "ninetka_train.judging.ratings.default_pool",
     "curve": "ninetka_train.judging.curve.play_points",
+    "benchmark": "ninetka_train.ninetka.benchmark.runner.run_benchmark",
     "play": "ninetka_web.server.server.serve",
     "speed": "benchmarks.run.measure",
 }
@@ -130,6 +131,9 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
             "seed=3",
             f"{rng.choice(['name', 'seed', 'ppo.games', 'players'])}={random_word(rng)}",
         ],
+        "agent": ["random", "maxn", "net:bytes", "mcts:seconds=1"],
+        "tier": ["quick", "full"],
+        "page": ["folder", ".", "nowhere", "bytes"],
         "config": ["quick", "good.yaml", "bad.yaml", "bytes"],
         "games": ["1", "2", "0", "-1", "99999999999999", str(10**18), "1e18"],
         "number": ["1", "2", "3", "0"],

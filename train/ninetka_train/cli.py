@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from ninetka_train.cluster.command import ClusterCommand
-from ninetka_train.commands import catalogue, completion, games, matches, training
+from ninetka_train.commands import benchmark, catalogue, completion, games, matches, training
 from ninetka_train.commands.group import CommandGroup
 from ninetka_train.exit_handling import fail
 from ninetka_web import commands as web
@@ -131,7 +131,7 @@ def speed(context: typer.Context) -> None:
 
 SECTIONS = {
     "Play and watch": (web.play, games.replay, web.stats),
-    "Compare agents": (matches.evaluate, matches.rate, matches.curve, games.gtp),
+    "Compare agents": (matches.evaluate, matches.rate, matches.curve, benchmark.benchmark, games.gtp),
     "Train networks": (training.train, training.report, training.average, training.export),
     "Perfect play of 9tka": (games.analyze, games.solve, games.study),
     "Look things up": (catalogue.games, catalogue.agents, catalogue.configs, catalogue.info),

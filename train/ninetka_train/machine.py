@@ -9,16 +9,31 @@ import functools
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
+from ninetka_env.core.sources import source_digest
 from ninetka_env.core.threads import available_cores
+
+PACKAGES = ("ninetka_env", "ninetka_agents", "ninetka_train")
+"""The packages of this project on which results may depend."""
 
 
 def describe_machine() -> str:
     """Return a text with the processor, the number of cores that this process may use, and the Python version."""
     count = available_cores()
     return f"{processor_name()}, {count} core{'s' * (count > 1)}, Python {platform.python_version()}"
+
+
+def software_versions(libraries: Iterable[str]) -> dict[str, str]:
+    """Return the versions of Python and of installed libraries, and digests of this project's sources, by name."""
+    found = {"Python": platform.python_version()}
+    for library in libraries:
+        with suppress(metadata.PackageNotFoundError):
+            found[library] = metadata.version(library).partition("+")[0]
+    return found | {f"source of {package}": source_digest(package)[:12] for package in PACKAGES}
 
 
 @functools.cache

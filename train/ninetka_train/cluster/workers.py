@@ -13,13 +13,11 @@ from __future__ import annotations
 import functools
 import io
 import os
-import platform
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -43,9 +41,8 @@ HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0
 """The first bytes of an HTTP/2 client (RFC 9113, section 3.4): the preface and an empty SETTINGS frame."""
 SETTINGS_FRAME = 4
 """Type of the SETTINGS frame with which a server answers, in the fourth byte of the answer."""
-PACKAGES = ("ninetka_env", "ninetka_agents", "ninetka_train")
 LIBRARIES = ("numpy", "numba", "torch")
-"""Results may depend on the sources of `PACKAGES` and the versions of `LIBRARIES`."""
+"""Libraries on whose versions results may depend."""
 
 Identity = dict[str, str]
 
@@ -56,12 +53,9 @@ Identity = dict[str, str]
 @functools.cache
 def identity() -> Identity:
     """Return the versions and sources that results may depend on, and the processor, which may affect rounding."""
-    from ninetka_env.core.sources import source_digest  # both imports import numba
-    from ninetka_train.machine import processor_name
+    from ninetka_train.machine import processor_name, software_versions  # imports numba
 
-    versions = {name: metadata.version(name).partition("+")[0] for name in LIBRARIES}
-    sources = {f"source of {package}": source_digest(package)[:12] for package in PACKAGES}
-    return {"Python": platform.python_version(), **versions, **sources, "processor": processor_name()}
+    return software_versions(LIBRARIES) | {"processor": processor_name()}
 
 
 def check_identity(own: Identity, other: Identity, where: str) -> str | None:

@@ -41,6 +41,10 @@ ADVICE: dict[str, tuple[Advice, ...]] = {
     "analyze": (_NUMBER, Advice("--json", "--json takes a file, such as --json analysis.json", "VALUE|-.*")),
     "solve": (_NUMBER,),
     "rate": (Advice("--table", "--table is now --markdown: write --markdown {value}"),),
+    "benchmark": tuple(
+        Advice(option, "the protocol fixes the games: choose --tier quick or --tier full")
+        for option in ("--game", "--players", "-n", "--games", "-g", "--seed", "--batch")
+    ),
     "train": (
         Advice("--game", "the game is a setting: choose a configuration (ninetka configs) or write --set game={value}"),
         Advice("--players", "the players are a setting: write --set 'players=[{value}]'"),
@@ -56,6 +60,7 @@ UNEXPECTED_ARGUMENTS = {
     "export": "the output file is an option: write --out {}",
     "study": "the output path is an option: write --out {}",
     "info": "expected one network",
+    "benchmark": "expected one agent",
 }
 """Advice for each command about an argument that it does not take."""
 FILE_OPTIONS = ("--out", "--json", "--csv", "--save-games", "--markdown", "--png", "--gif", "--log")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_train.judging.ratings import ELO_PER_NAT, student_t_quantile
+from ninetka_train.judging.ratings import ELO_PER_NAT, MIN_DEGREES_OF_FREEDOM, student_t_quantile
 
 MARGIN = 20.0
 """Nats by which a rating is searched for beyond those of the opponents."""
@@ -37,38 +37,35 @@ class FixedPoolRating(NamedTuple):
     """Upper bound of the 95 % interval; None if the agent won all games."""
 
 
-def rate_against(ratings: Sequence[float], shares: Sequence[npt.ArrayLike], num_players: int) -> FixedPoolRating:
+def rate_against(ratings: Sequence[float], wins: Sequence[npt.ArrayLike], num_players: int) -> FixedPoolRating:
     """Rate an agent that played with one kind of opponent at a time.
 
     Args:
         ratings: Elo rating of each opponent.
-        shares: for each opponent, (G,) the share of the games after each opening that the agent won. There is one game
-            for each seat of the agent. The first openings are the same for all opponents.
+        wins: for each opponent, (G,) the number of games after each opening that the agent won; a draw counts as 1 / n.
+            There is one game for each seat of the agent. The first openings are the same for all opponents.
         num_players: number of players n: the opponent has n - 1 seats.
 
     Raises:
-        ValueError: unless there are at least two openings.
+        ValueError: if there are too few openings for an interval.
     """
-    won = [num_players * np.asarray(share, np.float64) for share in shares]
-    if max(map(len, won), default=0) < 2:
-        raise ValueError("expected the results of at least two openings")
+    won = [np.asarray(one, np.float64) for one in wins]
+    if max(map(len, won), default=0) <= MIN_DEGREES_OF_FREEDOM:
+        raise ValueError(f"expected the results of more than {MIN_DEGREES_OF_FREEDOM} openings")
     games = np.array([num_players * len(one) for one in won], np.float64)
     offsets = np.asarray(ratings, np.float64) / ELO_PER_NAT + np.log(num_players - 1)
-    wins, quantile = sum(float(one.sum()) for one in won), student_t_quantile(max(map(len, won)) - 1)
+    total, quantile = sum(float(one.sum()) for one in won), student_t_quantile(max(map(len, won)) - 1)
     scale = quantile * np.sqrt(design_effect(won, num_players))
 
     def excess(rating: float, deviations: float) -> float:
         chance = 1 / (1 + np.exp(offsets - rating))
-        return wins - float(games @ chance) - deviations * scale * float(np.sqrt(games @ (chance * (1 - chance))))
+        return total - float(games @ chance) - deviations * scale * float(np.sqrt(games @ (chance * (1 - chance))))
 
-    bounds = offsets.min() - MARGIN, offsets.max() + MARGIN
-    rating = None if wins in (0, games.sum()) else _root(lambda x: excess(x, 0), *bounds)
-    low = None if wins == 0 else _root(lambda x: excess(x, 1), bounds[0], bounds[1] if rating is None else rating)
-    high = (
-        None
-        if wins == games.sum()
-        else _root(lambda x: excess(x, -1), bounds[0] if rating is None else rating, bounds[1])
-    )
+    first, last = offsets.min() - MARGIN, offsets.max() + MARGIN
+    won_none, won_all = total == 0, total == games.sum()
+    rating = None if won_none or won_all else _root(lambda x: excess(x, 0), first, last)
+    low = None if won_none else _root(lambda x: excess(x, 1), first, last if rating is None else rating)
+    high = None if won_all else _root(lambda x: excess(x, -1), first if rating is None else rating, last)
     return FixedPoolRating(*(None if one is None else ELO_PER_NAT * one for one in (rating, low, high)))
 
 

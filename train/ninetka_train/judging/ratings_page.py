@@ -75,7 +75,8 @@ def read_ratings(game: str) -> dict[str, str]:
     return {agent.removeprefix("net:"): rating.strip() for agent, rating in rows}
 
 
-def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table; the first column, with specs, is formatted as code."""
-    lines = [columns, ["---"] * len(columns), *([f"`{row[0]}`", *row[1:]] for row in rows)]
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, is_code: bool = True) -> list[str]:
+    """Return the lines of a Markdown table; with `is_code`, the first column, with specs, is formatted as code."""
+    first = "`{}`" if is_code else "{}"
+    lines = [columns, ["---"] * len(columns), *([first.format(row[0]), *row[1:]] for row in rows)]
     return ["| " + " | ".join(line) + " |" for line in lines]

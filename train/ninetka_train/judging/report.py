@@ -172,7 +172,8 @@ def _variant_with_random_starts(variant: Variant) -> Variant | None:
 
 def new_table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
     """Return an empty table; all columns except the first are right-aligned, for numbers."""
-    table = Table(title=Text(title, "bold"), caption=note, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False,
+    caption = Text(note) if note else None
+    table = Table(title=Text(title, "bold"), caption=caption, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False,
                   collapse_padding=True)  # fmt: skip
     table.title_justify = table.caption_justify = "left"
     table.add_column(first, no_wrap=True)

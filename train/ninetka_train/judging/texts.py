@@ -23,6 +23,14 @@ def share_text(share: float | None, interval: Interval | None, unit: str = "") -
     return f"{percent(share)}{unit} [{percent(low)}, {percent(high)}]"
 
 
+def range_text(low: float | None, high: float | None, decimals: int = 0, sign: str = "") -> str:
+    """Format an interval that may have only one bound; with `sign="+"`, numbers above 0 have a sign."""
+    bounds = [None if one is None else f"{round(one, decimals) + 0.0:{sign}.{decimals}f}" for one in (low, high)]
+    if None in bounds:
+        return f"above {bounds[0]}" if bounds[0] is not None else f"below {bounds[1]}"
+    return " to ".join(map(str, bounds))
+
+
 def elo_text(elo: float | None, interval: Interval | None, unit: str = "") -> str:
     """Format a rating and its interval, if there is one; `unit` follows the rating, such as `" Elo"`."""
     text = f"{round(elo or 0):+d}{unit}"

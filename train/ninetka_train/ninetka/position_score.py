@@ -9,22 +9,22 @@ Start reading at `score_positions`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import Agent, AgentLike, PerGameGenerator, as_agent
 from ninetka_agents.ninetka.solver.solver import LOST, WON
-from ninetka_env.core.options import check_actions
+from ninetka_env.core.options import check_actions, check_count
 from ninetka_env.core.random_streams import Streams, make_streams
+from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
 from ninetka_train.judging.lockstep import AgentError, failure_text, reraise_fatal
-from ninetka_train.judging.ratings import CONFIDENCE, Interval
+from ninetka_train.judging.ratings import Interval, wilson_interval
 from ninetka_train.ninetka.exact_positions import STAGES, PositionSet
 
 BATCH = 256
-"""Number of positions in a call of the agent, fixed because networks round differently in other batches."""
+"""Default number of positions in a call of the agent."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,15 @@ class PositionScore:
     rate: float
     """The mean of the stages' rates, each with the same weight."""
     interval: Interval
-    """95 % interval of `rate`; positions of one game count as one cluster."""
+    """95 % interval of `rate`: Wilson's for the effective number of positions, with the positions of a game as one
+    cluster; see `ninetka_train.judging.ratings.clustered_interval`."""
     wins: int
     """Positions in which the seat to move can force a win: with two players all."""
     wins_given_away: int
     """Errors in these positions."""
 
 
-def score_positions(agent: AgentLike | str, positions: PositionSet, seed: int = 0) -> PositionScore:
+def score_positions(agent: AgentLike | str, positions: PositionSet, seed: int = 0, batch: int = BATCH) -> PositionScore:
     """Let an agent choose an action in every position and count its errors.
 
     An error is an action of a lower value than another one: with two players an action that gives the win away; with
@@ -69,13 +70,15 @@ def score_positions(agent: AgentLike | str, positions: PositionSet, seed: int = 
         agent: an agent of 9tka or its spec.
         positions: the positions.
         seed: determines the agent's random numbers.
+        batch: number of positions in a call of the agent; networks round differently in other batches.
 
     Raises:
         ValueError: if the agent's spec is wrong.
         AgentError: if the agent fails or returns an illegal action.
     """
     player, streams = as_agent(agent, "ninetka"), make_streams(seed, len(positions))
-    actions = np.concatenate([_choose(player, positions, streams, first) for first in range(0, len(positions), BATCH)])
+    parts = [slice(first, first + batch) for first in range(0, len(positions), check_count("batch", batch))]
+    actions = np.concatenate([_choose(player, positions.states[part], streams[part]) for part in parts])
     rows, legal = np.arange(len(positions)), positions.legal
     is_action = (actions >= 0) & (actions < NUM_ACTIONS)
     for row in np.flatnonzero(~is_action | ~legal[rows, np.where(is_action, actions, 0)]):
@@ -85,12 +88,10 @@ def score_positions(agent: AgentLike | str, positions: PositionSet, seed: int = 
     return _summarise(player.name, positions, positions.values[rows, actions] < best, best == WON)
 
 
-def _choose(player: Agent, positions: PositionSet, streams: Streams, first: int) -> npt.NDArray[np.int64]:
-    """Return the actions of an agent in the positions of the batch that starts with position `first`."""
-    states = positions.states[first : first + BATCH].copy()
+def _choose(player: Agent, states: StateArray, streams: Streams) -> npt.NDArray[np.int64]:
+    """Return the actions of an agent in positions."""
     try:
-        answer = player.act(states, PerGameGenerator(streams[first : first + BATCH].copy()))
-        return check_actions(answer, len(states))
+        return check_actions(player.act(states.copy(), PerGameGenerator(streams.copy())), len(states))
     except BaseException as error:
         reraise_fatal(error)
         raise AgentError(f"positions: agent {player.name!r}: {failure_text(error)}") from error
@@ -106,6 +107,9 @@ def _summarise(
     rates = wrong / np.maximum(counts, 1)
     deviations = (errors - rates[stage_of]) / (counts[stage_of] * len(stages))
     clusters = np.unique(positions.sources, return_inverse=True)[1]
-    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * float(np.sqrt((np.bincount(clusters, deviations) ** 2).sum()))
-    interval = (max(0.0, rate - half), min(1.0, rate + half))
+    sums = np.bincount(clusters, deviations)
+    variance, cases = float(sums @ sums) * len(sums) / (len(sums) - 1), float(len(positions))
+    if variance > 0:  # the number of independent positions that would have this variance
+        cases = min(cases, rate * (1 - rate) / variance)
+    interval = wilson_interval(rate * cases, cases)
     return PositionScore(name, stages, rate, interval, int(can_win.sum()), int((errors & can_win).sum()))
