@@ -41,12 +41,15 @@ OPPONENTS = (
     Opponent("mcts:simulations=20", {QUICK: 1, FULL: 10}),
     Opponent("mcts:simulations=200", {QUICK: 1, FULL: 10}),
     Opponent("mcts:simulations=2000", {QUICK: 1, FULL: 10}),
-    Opponent("mcts:simulations=20000", {QUICK: 0, FULL: 3}),
+    Opponent("mcts:simulations=20000", {QUICK: 0, FULL: 6}),
 )
 OPENING_PLIES = 4
 OPENINGS_PER_ROUND = {2: 30, 3: 20, 4: 15}
 """Number of openings, so that a round has 60 games."""
 ROUNDS = 10
+"""Maximum number of rounds: of the full tier, and for each pair of opponents that is rated."""
+SLOW_ROUNDS = {"mcts:simulations=20000": 3}
+"""Number of rounds for each pair that is rated with a slow opponent."""
 MAX_DISTANCE = 2
 """Opponents whose places in the list differ by more are not rated against each other."""
 RATING_SEED = 2
@@ -145,7 +148,11 @@ def _rated_pairs(opponents: Sequence[Opponent], num_players: int, rounds: int) -
     for first, other in permutations(range(len(opponents)), 2):
         is_again = num_players == 2 and first > other
         if abs(first - other) <= MAX_DISTANCE and not is_again:
-            yield first, other, min(rounds, *(opponents[place].rounds[FULL] for place in (first, other)))
+            yield (
+                first,
+                other,
+                min(rounds, *(SLOW_ROUNDS.get(opponents[place].spec, ROUNDS) for place in (first, other))),
+            )
 
 
 def protocol_json(protocol: Protocol) -> str:
