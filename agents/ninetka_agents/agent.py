@@ -174,13 +174,14 @@ class _SupportsGame(Protocol):
 
 
 class _WrappedAgent(Agent):
-    """Adapts an `AgentLike` object to `Agent`; its `game`, `repeats_openings` and `start`, if any, are used as well."""
+    """Adapts an `AgentLike` object to `Agent`, with its `game`, `repeats_openings`, `files` and `start`, if any."""
 
     def __init__(self, agent: AgentLike) -> None:
         self._agent = agent
         self.game = agent.game if isinstance(agent, _SupportsGame) else ""
         self.repeats_openings = isinstance(agent, _SupportsRepeatsOpenings) and bool(agent.repeats_openings)
         self.has_seat_agents = isinstance(agent, _SupportsStart)
+        self.files = tuple(getattr(agent, "files", ()))
 
     @property
     def name(self) -> str:

@@ -207,11 +207,13 @@ class Resigning:
 
 
 class ResigningSeat:
+    phases = (Phase.NEUTRAL, Phase.PLACEMENT)
+
     def __init__(self, game):
         self.game = game
 
     def act(self, rng):
-        if self.game.to_move == 0 and self.game.phase != Phase.MOVEMENT:
+        if self.game.to_move == 0 and self.game.phase in self.phases:
             raise Forfeit("resigned")
         return int(rng.choice(self.game.legal_actions()))
 
@@ -231,6 +233,16 @@ def test_placements_of_a_resigned_game_are_lost(small):
     card = run_benchmark(Resigning(), protocol=small)
     assert card.is_complete(small)
     assert card.agent == "resigning"
+
+
+def test_placements_before_a_resignation_at_the_first_slide_are_judged(small, monkeypatch):
+    monkeypatch.setattr(ResigningSeat, "phases", (Phase.MOVEMENT,))
+    results = make_round(small, as_agent(Resigning()), "maxn", 2, 0).play()
+    found = won_placements(small, results)
+    monkeypatch.setattr(ResigningSeat, "phases", ())
+    played = make_round(small, as_agent(Resigning()), "maxn", 2, 0).play()
+    assert len(results.events) == OPENINGS
+    assert found == won_placements(small, played)
 
 
 def test_opponents_are_rated_by_their_games(small):
@@ -324,6 +336,8 @@ def test_a_quick_card_becomes_a_full_one(card, small):
         resumed_card(full, start_card("maxn", QUICK, small))
     with pytest.raises(ValueError, match="its agent: maxn, here random: write another file"):
         resumed_card(full, start_card("random", FULL, small))
+    with pytest.raises(ValueError, match="its files: x 0 there or here only: write another file"):
+        resumed_card(replace(full, files=[("x", "0")]), start_card("maxn", FULL, small))
     older = replace(full, versions={**full.versions, "numpy": "1.0"})
     with pytest.raises(ValueError, match=r"its versions: numpy 1.0, here \d"):
         resumed_card(older, start_card("maxn", FULL, small))
@@ -353,6 +367,12 @@ def test_the_card_names_the_files_of_an_agent(small, tmp_path, monkeypatch):
     (tmp_path / "failing_agent.py").write_text(FAILING, encoding="utf-8")
     digest = hashlib.sha256(FAILING.encode()).hexdigest()
     assert start_card("python:failing_agent:Failing", QUICK, small).files == [("failing_agent.py", digest)]
+    agent = Resigning()
+    agent.files = [str(path)]
+    assert [name for name, _ in start_card(agent, QUICK, small).files] == [path.name]
+    agent.name = " "
+    with pytest.raises(ValueError, match="agent: its name is empty"):
+        start_card(agent, QUICK, small)
 
 
 @pytest.mark.parametrize(
@@ -445,8 +465,12 @@ def test_the_page_has_a_table_for_each_number_of_players(card, small, stored):
     for name, one in {"a b": card, "random": other, "x": unofficial}.items():
         (cards / f"{name}.json").write_text(card_json(one, small), encoding="utf-8")
     (cards / "part.json").write_text(card_json(start_card("brs", QUICK, small), small), encoding="utf-8")
-    entries, incomplete = read_cards(cards)
-    assert incomplete == [cards / "part.json"]
+    (cards / "package.json").write_text("{}", encoding="utf-8")
+    (cards / "folder.json").mkdir()
+    entries, left_out = read_cards(cards)
+    assert len(left_out) == 2
+    assert left_out[0].startswith("cards/package.json: no card of the benchmark: agent: ")
+    assert left_out[1] == "cards/part.json: it is not complete"
     page = leaderboard_page(entries, cards, Path("page.md"))
     for players in PLAYERS:
         assert f"## Protocol 1, {players} players" in page
@@ -464,8 +488,8 @@ def test_the_page_has_a_table_for_each_number_of_players(card, small, stored):
 def test_the_leaderboard_in_the_docs_is_that_of_its_cards(monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[2])
     folder, page = Path("docs/leaderboard"), Path("docs/leaderboard.md")
-    entries, incomplete = read_cards(folder)
-    assert not incomplete
+    entries, left_out = read_cards(folder)
+    assert not left_out
     assert all(entry.card.is_official for entry in entries)
     assert leaderboard_page(entries, folder, page) == page.read_text("utf-8"), "ninetka benchmark --page writes it"
 
@@ -488,6 +512,11 @@ def test_a_second_run_with_the_same_results_verifies_a_card(card, stored):
     assert entry.is_verified
     worse = replace(card.positions[0], errors=card.positions[0].errors - 1, wins_given_away=0)
     assert len(written(copy=rerun(card, positions=[worse, *card.positions[1:]]), second=card)) == 2
+    forged = replace(card, rounds=[replace(card.rounds[0], wins=[2] * OPENINGS), *card.rounds[1:]])
+    assert [entry.is_verified for entry in written(copy=card, second=rerun(forged))] == [False] * 2
+    part = rerun(card)
+    part.rounds[0] = card.rounds[0]
+    assert not any(entry.is_verified for entry in written(copy=card, second=part))
     others = written(copy=rerun(card, author="Ada"), second=rerun(card, files=[("x.py", "0")]))
     assert [entry.is_verified for entry in others] == [False] * 3
 
@@ -501,6 +530,14 @@ def test_a_full_card_replaces_the_quick_one_of_the_same_games(card, small, store
     assert len(written(quick=replace(card, author="Ada"), full=full)) == 2
 
 
+def test_a_stopped_full_run_still_shows_its_quick_part(card, small, stored):
+    full = run_benchmark("maxn", FULL, protocol=small)
+    (entry,) = written(full=replace(full, rounds=full.rounds[:-1]))
+    assert entry.card.tier == QUICK
+    assert entry.card.rounds == [one for one in full.rounds if one.number == 0]
+    assert figures_of(entry.card, small).players == figures_of(card, small).players
+
+
 def test_a_training_method_is_shown_by_the_interquartile_mean(card, small, stored):
     assert interquartile_mean([5.0]) == 5
     assert interquartile_mean([100.0, 1.0, 2.0, 3.0, -100.0]) == 2
@@ -509,6 +546,10 @@ def test_a_training_method_is_shown_by_the_interquartile_mean(card, small, store
     again = rerun(seeds["s0"], positions=[replace(card.positions[0], rate=0.38), *card.positions[1:]])
     entries = written(**seeds, again=again)  # one network counts once
     assert len(entries) == 6
+    same = [entry._replace(card=replace(entry.card, files=[("net", "0")])) for entry in entries]
+    assert "| quick &#124; lr | quick | 1 | - | - | - |" in leaderboard_page(same, Path(), Path("page.md"))
+    others = [entry._replace(card=replace(entry.card, author=entry.path.stem)) for entry in entries]
+    assert "| quick &#124; lr by s1 | quick | 1 | - | - | - |" in leaderboard_page(others, Path(), Path("page.md"))
     page = leaderboard_page(entries, Path(), Path("page.md"))
     elos = [f"{figures_of(card, small).players[players].rating.elo:+.0f}" for players in PLAYERS]
     assert f"| quick &#124; lr | quick | 5 | {' | '.join(elos)} |" in page
@@ -543,7 +584,9 @@ def test_the_command_writes_a_card_and_a_page(stored):
     before = Path("cards.json").read_bytes()
     refused = run("maxn", "--out", "cards.json")
     assert refused.exit_code == 2
-    assert "--out cards.json: it has results of random: add --resume, or name another file" in refused.stderr
+    assert (
+        "--out cards.json: the file exists: add --resume to continue its card, or name another file" in refused.stderr
+    )
     refused = run("maxn", "--out", "cards.json", "--resume")
     assert "cards.json cannot be continued: its agent: random, here maxn" in refused.stderr
     assert Path("cards.json").read_bytes() == before
@@ -563,6 +606,7 @@ def test_the_command_writes_a_card_and_a_page(stored):
         (["random", "--resume"], "--resume continues with the results in the file of --out: give both"),
         (["random", "--out", "none/x.json"], "cannot write: there is no folder none"),
         (["random", "--out", "broken.json", "--resume"], "broken.json: no card of the benchmark"),
+        (["random", "--out", "broken.json"], "--out broken.json: the file exists: add --resume"),
         (["random", "--page", ".", "--out", "x.md"], "AGENT: --page plays no games, so this has no meaning"),
         (["--page", ".", "--tier", "full"], "--tier: --page plays no games"),
         (["--page", "."], "--page needs the file to write: add --out leaderboard.md"),

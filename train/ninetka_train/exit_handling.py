@@ -72,7 +72,11 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error means that memory ran out. Libraries raise different types of exceptions for this."""
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
         return True
-    text, is_panic = str(error).lower(), type(error).__name__ == "PanicException"  # a panic in a Rust library
+    try:
+        text = str(error).lower()
+    except Exception:  # `__str__` of an exception class of an agent may fail
+        return False
+    is_panic = type(error).__name__ == "PanicException"  # a panic in a Rust library
     return (isinstance(error, (RuntimeError, ImportError)) or is_panic) and any(
         reason in text for reason in OUT_OF_MEMORY_TEXTS
     )

@@ -78,79 +78,72 @@ def benchmark(
         from ninetka_train.ninetka.benchmark.report import print_card
 
         player = make_agent(agent)
-        card = _run(_prepare_card(player, tier or QUICK, out, resume, author, method), player, out)
-    print_card(card, load_protocol(card.protocol))
-    if out:
-        typer.echo(f"wrote {out}")
+        card = _prepare_card(player, tier or QUICK, out, resume, author.strip(), method.strip())
+        _run(card, player, out)
+        print_card(card, load_protocol(card.protocol))
+        if out:  # a pipe gets the card once; a card that was complete may get another author
+            _write(card, out)
+            typer.echo(f"wrote {out}")
     if not card.is_official:
         typer.echo(f"note: not official; this differs from the protocol: {', '.join(card.differences)}", err=True)
 
 
 def _prepare_card(agent: Agent, tier: str, out: Path | None, resume: bool, author: str, method: str) -> Card:
     """Return a card without results, or with those of an earlier run."""
+    from ninetka_env.core.text import one_line
     from ninetka_train.commands.output_files import check_outputs
+    from ninetka_train.ninetka.benchmark.card import read_card
     from ninetka_train.ninetka.benchmark.runner import resumed_card, start_card
 
     card = replace(start_card(agent, tier), author=author, method=method)
     check_outputs([("--out", out)])
     if resume and not out:
         raise ValueError("--resume continues with the results in the file of --out: give both")
-    if not out or not out.is_file():
+    if not out or not out.is_file() or not out.stat().st_size:
         return card
-    if not resume:
-        _check_replaceable(out)
-        return card
+    if not resume:  # its results may have taken hours
+        raise ValueError(f"--out {out}: the file exists: add --resume to continue its card, or name another file")
     try:
-        return resumed_card(_read_card(out), card)
+        return resumed_card(read_card(out), card)
     except ValueError as error:
-        raise ValueError(f"{out} cannot be continued: {error}") from None
+        raise ValueError(f"{out} cannot be continued: {one_line(str(error))}") from None
 
 
-def _read_card(path: Path) -> Card:
-    from ninetka_train.ninetka.benchmark.card import read_card
-
-    return read_card(path)
-
-
-def _check_replaceable(path: Path) -> None:
-    """Raise `ValueError` if a file is a card with results, which may have taken hours."""
-    try:
-        card = _read_card(path)
-    except ValueError:
-        return
-    if card.rounds:
-        raise ValueError(f"--out {path}: it has results of {card.agent}: add --resume, or name another file")
-
-
-def _run(card: Card, agent: Agent, out: Path | None) -> Card:
-    """Run the benchmark with a progress display, and write the card after every result."""
-    from ninetka_env.core.files import is_special, replace_file
-    from ninetka_train.judging.lockstep import AgentError
+def _write(card: Card, out: Path) -> None:
+    from ninetka_env.core.files import replace_file
     from ninetka_train.ninetka.benchmark.card import card_json
+    from ninetka_train.ninetka.benchmark.protocol import load_protocol
+
+    replace_file(out, [card_json(card, load_protocol(card.protocol)).encode()])
+
+
+def _run(card: Card, agent: Agent, out: Path | None) -> None:
+    """Run the benchmark with a progress display, and write the card after every result."""
+    from ninetka_env.core.files import is_special
+    from ninetka_train.judging.lockstep import AgentError
     from ninetka_train.ninetka.benchmark.protocol import load_protocol
     from ninetka_train.ninetka.benchmark.runner import Callbacks, num_games, run_benchmark
 
-    protocol = load_protocol(card.protocol)
-    games = num_games(protocol, card.tier)
-    hint = f"continue with --out {shlex.quote(str(out))} --resume" if out else "nothing is kept without --out FILE"
+    games = num_games(load_protocol(card.protocol), card.tier)
 
-    def write(latest: Card) -> None:
-        if out:
-            replace_file(out, [card_json(latest, protocol).encode()])
+    def save(latest: Card) -> None:
+        if out and not is_special(out):
+            _write(latest, out)
 
-    save = (lambda latest: None) if out and is_special(out) else write  # a pipe gets the card once, at the end
     with match_runner.exit_on_match_error(games):
         try:
             with match_runner.progress(games) as bar:
                 run_benchmark(agent, card.tier, card=card, callbacks=Callbacks(bar.show, bar.print_line, save))
-        except (KeyboardInterrupt, AgentError) as reason:
+        except (KeyboardInterrupt, AgentError, OSError) as reason:
             played = sum(one.games for one in card.rounds)
+            hint = "nothing is kept without --out FILE"
+            if out:
+                is_kept = out.is_file() and out.stat().st_size
+                hint = f"continue with --out {shlex.quote(str(out))} --resume" if is_kept else "nothing is kept yet"
             typer.echo(f"stopped after {played} of {games} games: {hint}", err=True)
-            if isinstance(reason, AgentError):
-                raise
-            raise typer.Exit(match_runner.exit_status(reason)) from None
-    write(card)  # also a card that was complete, which may get another author
-    return card
+            if isinstance(reason, KeyboardInterrupt):
+                raise typer.Exit(match_runner.exit_status(reason)) from None
+            raise
 
 
 def _write_page(folder: Path, out: Path | None, given: list[str]) -> None:
@@ -167,8 +160,8 @@ def _write_page(folder: Path, out: Path | None, given: list[str]) -> None:
         if not folder.is_dir():
             raise ValueError(f"--page {folder}: there is no such folder")
         check_outputs([("--out", out)], folder.glob("*.json"))
-        entries, incomplete = read_cards(folder)
-        for path in incomplete:
-            typer.echo(f"note: {path} is not complete, so it is left out", err=True)
-        replace_file(out, [leaderboard_page(entries, folder, out).encode()])
+        entries, left_out = read_cards(folder)
+        for text in left_out:
+            typer.echo(f"note: left out: {text}", err=True)
+        replace_file(out, [leaderboard_page(entries, folder, out).encode(errors="backslashreplace")])
     typer.echo(f"wrote {out}")

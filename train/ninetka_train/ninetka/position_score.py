@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Agent, AgentLike, PerGameGenerator, as_agent
+from ninetka_agents.agent import Agent, AgentLike, PerGameGenerator, as_agent, check_agent_game
 from ninetka_agents.ninetka.solver.solver import LOST, WON
 from ninetka_env.core.options import check_actions, check_count
 from ninetka_env.core.random_streams import Streams, make_streams
@@ -77,6 +77,7 @@ def score_positions(agent: AgentLike | str, positions: PositionSet, seed: int = 
         AgentError: if the agent fails or returns an illegal action.
     """
     player, streams = as_agent(agent, "ninetka"), make_streams(seed, len(positions))
+    check_agent_game(player, "ninetka")
     parts = [slice(first, first + batch) for first in range(0, len(positions), check_count("batch", batch))]
     actions = np.concatenate([_choose(player, positions.states[part], streams[part]) for part in parts])
     rows, legal = np.arange(len(positions)), positions.legal

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from ninetka_env.core.text import one_line
 from ninetka_train.judging.fixed_pool import FixedPoolRating, rate_against
 from ninetka_train.judging.ratings import Interval, clustered_interval, wilson_interval
 from ninetka_train.judging.texts import count_text
-from ninetka_train.ninetka.benchmark.protocol import TIERS, Protocol, load_protocol
+from ninetka_train.ninetka.benchmark.protocol import QUICK, TIERS, Protocol, load_protocol
 from ninetka_train.ninetka.exact_positions import PLAYERS, load_positions
 
 Step = tuple[int, str, int]
@@ -128,6 +128,13 @@ def steps_of(protocol: Protocol, tier: str) -> list[Step]:
     """Return the rounds of a tier, in the order in which they are played."""
     rounds = protocol.opponents_of(tier).items()
     return [(players, spec, number) for players in PLAYERS for spec, count in rounds for number in range(count)]
+
+
+def quick_part(card: Card, protocol: Protocol) -> Card:
+    """Return a card with only the results of the quick tier."""
+    steps = steps_of(protocol, QUICK)
+    rounds = [one for one in card.rounds if one.step in steps]
+    return replace(card, tier=QUICK, rounds=rounds)
 
 
 # Figures

@@ -10,15 +10,18 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from ninetka_agents.agent import MAX_SPEC_LENGTH
 from ninetka_env.core.text import one_line
 from ninetka_train.judging.fixed_pool import FixedPoolRating
 from ninetka_train.judging.ratings_page import markdown_table
 from ninetka_train.judging.texts import elo_text, percent, range_text, share_text
-from ninetka_train.ninetka.benchmark.card import Card, Figures, PlayersFigures, figures_of, read_card
+from ninetka_train.ninetka.benchmark.card import Card, Figures, PlayersFigures, figures_of, quick_part, read_card
 from ninetka_train.ninetka.benchmark.protocol import FULL, Protocol, load_protocol
 from ninetka_train.ninetka.exact_positions import PLAYERS
 
@@ -41,28 +44,34 @@ class Entry(NamedTuple):
         return self.figures.players[players].rating
 
 
-def read_cards(folder: Path) -> tuple[list[Entry], list[Path]]:
-    """Read all cards of a folder.
+def read_cards(folder: Path) -> tuple[list[Entry], list[str]]:
+    """Read all cards of a folder. Of a full card that is not complete, the quick part is taken.
 
     Returns:
-        The complete cards without repetitions, see `_without_repetitions`; and the files of cards that are not
-        complete.
+        The complete cards without repetitions, see `_without_repetitions`; and for each JSON file that is left out, a
+        text that says why.
 
     Raises:
         OSError: if a file cannot be read.
-        ValueError: if a JSON file is no card, or there is no complete card.
+        ValueError: if there is no complete card.
     """
-    entries, incomplete = [], []
-    for path in sorted(folder.glob("*.json")):
-        card = read_card(path)
+    entries, left_out = [], []
+    for path in sorted(path for path in folder.iterdir() if path.suffix.lower() == ".json" and path.is_file()):
+        try:
+            card = read_card(path)
+        except ValueError as error:
+            left_out.append(str(error))
+            continue
         protocol = load_protocol(card.protocol)
+        if not card.is_complete(protocol):
+            card = quick_part(card, protocol)
         if card.is_complete(protocol):
             entries.append(Entry(path, card, figures_of(card, protocol)))
         else:
-            incomplete.append(path)
+            left_out.append(f"{path}: it is not complete")
     if not entries:
         raise ValueError(f"{folder}: it has no complete card, a JSON file that `ninetka benchmark AGENT --out` writes")
-    return _without_repetitions(entries), incomplete
+    return _without_repetitions(entries), left_out
 
 
 def _without_repetitions(entries: Iterable[Entry]) -> list[Entry]:
@@ -75,8 +84,8 @@ def _without_repetitions(entries: Iterable[Entry]) -> list[Entry]:
         same[_agent_key(entry.card), entry.card.tier, _results_key(entry.card)].append(entry)
     found = []
     for group in same.values():
-        runs = {tuple(one.seconds for one in entry.card.rounds) for entry in group}  # copies of a file have the same
-        found.append(group[0]._replace(is_verified=len(runs) > 1))
+        is_verified = any(_are_two_runs(one.card, other.card) for one, other in combinations(group, 2))
+        found.append(group[0]._replace(is_verified=is_verified))
     full = [entry.card for entry in found if entry.card.tier == FULL]
     return [entry for entry in found if not any(_is_part_of(entry.card, card) for card in full)]
 
@@ -86,8 +95,14 @@ def _agent_key(card: Card) -> object:
 
 
 def _results_key(card: Card) -> object:
-    judged = [one.won_placements for one in sorted(card.rounds, key=lambda one: one.step)]
-    return card.games_sha256, str(sorted(card.positions, key=lambda one: one.players)), str(judged)
+    rounds = [replace(one, seconds=0.0) for one in sorted(card.rounds, key=lambda one: one.step)]
+    return str(rounds), str(sorted(card.positions, key=lambda one: one.players))
+
+
+def _are_two_runs(card: Card, other: Card) -> bool:
+    """Return whether no round took the same time on two cards: a copied round did."""
+    times = {one.step: one.seconds for one in other.rounds}
+    return all(one.seconds != times[one.step] for one in card.rounds)
 
 
 def _is_part_of(card: Card, full: Card) -> bool:
@@ -168,9 +183,14 @@ def _milliseconds(value: float | None) -> str:
 
 
 def _agent(card: Card) -> str:
-    name = re.sub(r"[`|]", "?", one_line(card.agent, MAX_NAME_LENGTH))  # they would end the code or the cell
-    author = f" by {_plain(card.author)}" if card.author else ""
-    return f"`{name}`{author}{', timed' if card.is_timed else ''}"
+    name = re.sub(r"[`|]", "?", one_line(card.agent, MAX_SPEC_LENGTH))  # they would end the code or the cell
+    if len(name) > MAX_NAME_LENGTH:
+        name = f"{name[: MAX_NAME_LENGTH // 2]} ... {name[-MAX_NAME_LENGTH // 2 :]}"
+    return f"`{name}`{_by(card.author)}{', timed' if card.is_timed else ''}"
+
+
+def _by(author: str) -> str:
+    return f" by {_plain(author)}" if author else ""
 
 
 def _plain(text: str) -> str:
@@ -185,12 +205,19 @@ def _link(entry: Entry, page: Path) -> str:
 
 def _methods(entries: Sequence[Entry], version: int) -> list[str]:
     """Return a table of training methods, each with the cards of several networks; empty if there is none."""
-    methods: dict[tuple[str, str], dict[object, Entry]] = defaultdict(dict)
-    for entry in entries:  # reruns of one network count once
-        methods[entry.card.method, entry.card.tier].setdefault((entry.card.agent, tuple(entry.card.files)), entry)
+    methods: dict[tuple[str, str, str], dict[object, Entry]] = defaultdict(dict)
+    for entry in entries:
+        card = entry.card
+        weights = tuple(digest for _, digest in card.files) or card.agent
+        methods[card.method, card.author, card.tier].setdefault(weights, entry)  # one network counts once
     rows = [
-        [_plain(method), tier, str(len(group)), *(_method_rating([*group.values()], players) for players in PLAYERS)]
-        for (method, tier), group in sorted(methods.items())
+        [
+            _plain(method) + _by(author),
+            tier,
+            str(len(group)),
+            *(_method_rating([*group.values()], players) for players in PLAYERS),
+        ]
+        for (method, author, tier), group in sorted(methods.items())
     ]
     if not rows:
         return []

@@ -1,20 +1,25 @@
 """The games of the benchmark: rounds of an agent against an opponent, and canary games that detect other moves.
 
-Start reading at `play_round`.
+Start reading at `make_round`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ninetka_agents.agent import Agent, make_agent
 from ninetka_agents.ninetka.solver.solver import solve_batch
 from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.verbs import StateArray
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.rules import Phase
 from ninetka_train.judging.arena import Match, make_match
-from ninetka_train.judging.results import Results
+from ninetka_train.judging.results import NO_ACTION, Results
 from ninetka_train.judging.schedule import Openings
 from ninetka_train.ninetka.benchmark.protocol import Protocol
 from ninetka_train.ninetka.blunders import movement_positions
@@ -68,17 +73,35 @@ def won_placements(protocol: Protocol, results: Results) -> list[bool | None]:
         For each game, whether the first agent wins under perfect play from the first position of the movement phase;
         None if the solver did not solve this position. If a seat resigned before, its placements are lost.
     """
+    found = results.winners.copy()  # stays for games that a seat resigned before the movement phase
+    games, positions = _first_slides(results)
+    found[games] = solve_batch(
+        positions, protocol.placement_nodes, moves=False, memory_mb=protocol.placement_memory_mb
+    )[0]
+    is_won = (found >= 0) & (results.schedule.seatings[np.arange(len(found)), found.clip(0)] == 0)
+    return [None if winner == UNFINISHED else bool(won) for winner, won in zip(found, is_won, strict=True)]
+
+
+def _first_slides(results: Results) -> tuple[npt.NDArray[np.int64], StateArray]:
+    """Return the first position of the movement phase of each game that has one, and the indices of these games."""
     positions, games, _, _ = movement_positions(results)
     games, firsts = np.unique(games, return_index=True)
-    winners = solve_batch(
-        positions[firsts], protocol.placement_nodes, moves=False, memory_mb=protocol.placement_memory_mb
-    )[0]
-    found = np.full(len(results.winners), UNFINISHED)
-    found[games] = winners
-    resigned = np.setdiff1d(np.arange(len(found)), games)
-    found[resigned] = results.winners[resigned]
-    is_won = results.schedule.seatings[np.arange(len(found)), found.clip(0)] == 0
-    return [None if winner == UNFINISHED else bool(won) for winner, won in zip(found, is_won, strict=True)]
+    resigned = [  # movement phases that ended before the first slide
+        (index, position)
+        for index in np.setdiff1d([*results.events], games).tolist()
+        if (position := _last_position(results, index))["phase"] == Phase.MOVEMENT
+    ]
+    states = np.concatenate([positions[firsts], np.array([state for _, state in resigned], positions.dtype)])
+    return np.append(games, np.array([index for index, _ in resigned], np.int64)), states
+
+
+def _last_position(results: Results, index: int) -> Any:
+    game = Game(results.starts[results.schedule.group_of[index]].reshape(1).copy())
+    for action in results.actions[index].tolist():
+        if action == NO_ACTION:
+            break
+        game.play(action)
+    return game.records[0]
 
 
 def placements_sha256(won: list[bool | None]) -> str:

@@ -5,7 +5,7 @@
 
 A protocol is a file, `data/protocol-N.json`, that is never changed, because figures of different protocols cannot be
 compared. `make_protocol.py` made it. What follows from code, such as the moves of the opponents, is compared with
-hashes of games in the file; see `canary_sha256` in `matches.py`.
+hashes of games in the file; see `play_canary` in `matches.py`.
 """
 
 from __future__ import annotations

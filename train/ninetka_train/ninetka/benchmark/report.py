@@ -7,6 +7,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.text import Text
 
+from ninetka_env.core.text import one_line
 from ninetka_train.judging.report import new_table, report_console
 from ninetka_train.judging.texts import elo_text, percent, range_text, share_text
 from ninetka_train.ninetka.benchmark.card import Card, Figures, PlayersFigures, figures_of
@@ -48,6 +49,6 @@ def _lines(card: Card, figures: Figures) -> list[str]:
         lines.append(f"2 players: after the placements, perfect play wins {share} of the games for the agent")
         lines.append(f"({found.cases} of {figures.judged} games solved)")
     alone, batched = card.milliseconds_alone or 0, figures.milliseconds or 0
-    lines.append(f"{alone:.3g} ms a move alone, {batched:.3g} ms in batches; {'; '.join(card.machines)}")
+    lines.append(f"{alone:.3g} ms a move alone, {batched:.3g} ms in batches; {one_line('; '.join(card.machines), 300)}")
     lines.append(f"SHA-256 of all games: {card.games_sha256}")
     return lines

@@ -10,11 +10,13 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from ninetka_agents.agent import Agent, AgentLike, as_agent, check_agent_game
 from ninetka_env.core.options import check_choice
+from ninetka_env.core.text import one_line
 from ninetka_train.judging.lockstep import MatchProgress
 from ninetka_train.judging.results import Results
 from ninetka_train.judging.texts import percent
@@ -62,12 +64,14 @@ def start_card(agent: AgentLike | str, tier: str = QUICK, protocol: Protocol | N
     check_choice("tier", tier, TIERS)
     player, used = as_agent(agent), protocol or load_protocol()
     check_agent_game(player, used.game)
+    if not one_line(player.name, 1):
+        raise ValueError("agent: its name is empty: expected a text")
     return Card(
         agent=player.name,
         protocol=used.version,
         protocol_sha256=used.sha256,
         tier=tier,
-        files=sorted((path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in player.files),
+        files=sorted((Path(file).name, hashlib.sha256(Path(file).read_bytes()).hexdigest()) for file in player.files),
         versions=software_versions(LIBRARIES),
         is_timed=bool(re.search(TIMED, player.name)),
     )
@@ -82,7 +86,7 @@ def resumed_card(earlier: Card, new: Card) -> Card:
     for name in ("agent", "protocol_sha256", "files", "versions"):
         there, here = getattr(earlier, name), getattr(new, name)
         if there != here:
-            raise ValueError(f"its {name}: {_difference(there, here)}: write another file, or leave out --resume")
+            raise ValueError(f"its {name}: {_difference(there, here)}: write another file")
     if TIERS.index(earlier.tier) > TIERS.index(new.tier):
         raise ValueError(f"it is of the tier {earlier.tier}, which cannot be continued as {new.tier}")
     kept = {name: getattr(earlier, name) for name in ("date", "milliseconds_alone")}
@@ -95,6 +99,9 @@ def _difference(there: object, here: object) -> str:
     if isinstance(there, dict) and isinstance(here, dict):
         names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
         return ", ".join(f"{name} {there.get(name)}, here {here.get(name)}" for name in names)
+    if isinstance(there, list) and isinstance(here, list):
+        names = [" ".join(map(str, one)) for one in (*there, *here) if (one in there) != (one in here)]
+        return f"{', '.join(names)} there or here only"
     return f"{there}, here {here}"
 
 
@@ -126,10 +133,10 @@ def run_benchmark(
     if not card.is_complete(used):
         card.machines = sorted({*card.machines, _machine(player)})
         _add_differences(card, used, callbacks)
-    for step in card.missing_steps(used):
-        _add_round(card, used, player, step, callbacks)
     for players in sorted(set(PLAYERS) - {one.players for one in card.positions}):
         _add_positions(card, used, player, players, callbacks)
+    for step in card.missing_steps(used):
+        _add_round(card, used, player, step, callbacks)
     if card.milliseconds_alone is None:
         seconds, moves = _time_of(make_single_game(used, player).play())
         card.milliseconds_alone = 1000 * seconds / moves if moves else 0.0
@@ -161,6 +168,7 @@ def _report(card: Card, callbacks: Callbacks) -> None:
 
 def _add_differences(card: Card, protocol: Protocol, callbacks: Callbacks) -> None:
     """Play the canary games, and write on the card what differs from the protocol."""
+    callbacks.on_text("canary games: the opponents play themselves")
     found = set(card.differences)
     for players in PLAYERS:
         if positions_sha256(players) != protocol.positions[str(players)]:
