@@ -20,7 +20,7 @@ from ninetka_agents.agent import MAX_SPEC_LENGTH
 from ninetka_env.core.text import one_line
 from ninetka_train.judging.fixed_pool import FixedPoolRating
 from ninetka_train.judging.ratings_page import markdown_table
-from ninetka_train.judging.texts import elo_text, percent, range_text, share_text
+from ninetka_train.judging.texts import elo_text, range_text, share_text
 from ninetka_train.ninetka.benchmark.card import Card, Figures, PlayersFigures, figures_of, quick_part, read_card
 from ninetka_train.ninetka.benchmark.protocol import FULL, Protocol, load_protocol
 from ninetka_train.ninetka.exact_positions import PLAYERS
@@ -124,10 +124,10 @@ def leaderboard_page(entries: Sequence[Entry], folder: Path, page: Path) -> str:
     lines = ["# Leaderboard", "", f"Results of the {about} of 9tka, written by `{command}`.", ""]
     for version in sorted({entry.card.protocol for entry in entries}, reverse=True):
         chosen = [entry for entry in entries if entry.card.protocol == version and entry.card.is_official]
+        lines += [_legend(load_protocol(version), page), ""] if chosen else []
         for players in PLAYERS if chosen else ():
             lines += [f"## Protocol {version}, {players} players", "", *_table(chosen, players, page), ""]
         lines += _methods([entry for entry in chosen if entry.card.method], version)
-        lines += [_legend(load_protocol(version), page), ""] if chosen else []
     others = [entry for entry in entries if not entry.card.is_official]
     if others:
         lines += ["## Not official", "", "Something differed from the protocol:", ""]
@@ -142,18 +142,25 @@ def _linked(text: str, file: str, page: Path) -> str:
 
 
 def _table(entries: Sequence[Entry], players: int, page: Path) -> list[str]:
-    protocol = load_protocol(entries[0].card.protocol)
-    specs = list(protocol.opponents_of(FULL))
-    columns = ["agent", "Elo [95 %]", *(f"{spec.replace(':simulations=', ' ')} %" for spec in specs), "errors %"]
-    columns += ["placements %"] * (players == 2) + ["ms alone", "ms in batches", "games", "card"]
+    specs = list(load_protocol(entries[0].card.protocol).opponents_of(FULL))
+    columns = [
+        "agent",
+        "Elo [95 %]",
+        "wins %",
+        "errors % [95 %]",
+        *["placements % [95 %]"] * (players == 2),
+        "ms",
+        "card",
+    ]
     rows = []
     for entry in sorted(entries, key=lambda entry: -_place(entry.rating(players))):
         figures = entry.figures.players[players]
-        row = [_agent(entry.card), rating_text(figures.rating), *_shares(figures, specs)]
+        row = [_agent(entry.card), rating_text(figures.rating), _shares(figures, specs)]
         row += [share_text(figures.errors.rate, figures.errors.interval)]
         row += [_placements(entry.figures)] * (players == 2)
-        row += [_milliseconds(entry.card.milliseconds_alone), _milliseconds(entry.figures.milliseconds)]
-        rows.append([*row, f"{figures.games:,}", _link(entry, page)])
+        times = (entry.card.milliseconds_alone, entry.figures.milliseconds)
+        row += [" / ".join(map(_milliseconds, times))]
+        rows.append([*row, _link(entry, figures.games, page)])
     return markdown_table(columns, rows, is_code=False)
 
 
@@ -169,8 +176,10 @@ def rating_text(rating: FixedPoolRating) -> str:
     return elo_text(rating.elo, (rating.low, rating.high))
 
 
-def _shares(figures: PlayersFigures, specs: Iterable[str]) -> list[str]:
-    return [percent(figures.shares[spec].share) if spec in figures.shares else "-" for spec in specs]
+def _shares(figures: PlayersFigures, specs: Iterable[str]) -> str:
+    """Return the whole percentages of games won against each opponent, `-` for opponents of another tier."""
+    shares = [figures.shares.get(spec) for spec in specs]
+    return " / ".join("-" if one is None else f"{100 * one.share:.0f}" for one in shares)
 
 
 def _placements(figures: Figures) -> str:
@@ -179,7 +188,9 @@ def _placements(figures: Figures) -> str:
 
 
 def _milliseconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _agent(card: Card) -> str:
@@ -198,9 +209,10 @@ def _plain(text: str) -> str:
     return re.sub(r"[^\w ,-]|_", lambda found: f"&#{ord(found[0])};", one_line(text, MAX_NAME_LENGTH))
 
 
-def _link(entry: Entry, page: Path) -> str:
+def _link(entry: Entry, games: int, page: Path) -> str:
     path = Path(os.path.relpath(entry.path, page.parent)).as_posix()
-    return f"[{entry.card.tier}]({quote(path)}){', verified' if entry.is_verified else ''}"
+    verified = ", verified" if entry.is_verified else ""
+    return f"[{entry.card.tier}, {games:,} games]({quote(path)}){verified}"
 
 
 def _methods(entries: Sequence[Entry], version: int) -> list[str]:
@@ -241,12 +253,17 @@ def interquartile_mean(values: Sequence[float]) -> float:
 
 
 def _legend(protocol: Protocol, page: Path) -> str:
+    """Return a list that explains the columns of a protocol's tables."""
+    opponents = " / ".join(f"`{spec}`" for spec in protocol.opponents_of(FULL))
     positions = _linked("positions with exact values", "positions.md", page)
-    return (
-        f"Elo: on the scale of the protocol, where `{protocol.zero}` is 0; quick cards have a tenth of the games, and "
-        "none against the strongest opponent. A column with an opponent: share of the games won by one such agent "
-        f"against that opponent in all other seats. Errors: in the {positions}. Placements: share of the solved games "
-        f"against `{protocol.placement_opponent}` that perfect play wins for the agent after all stones are placed, "
-        "and number of solved / all games. Times are per move, and are not part of the results. Verified: another run "
-        "gave the same moves in all games and positions."
-    )
+    lines = [
+        f"Elo: the rating on the scale of the protocol, where `{protocol.zero}` is 0.",
+        f"Wins: share of the games won by one such agent against {opponents} in all other seats. Quick cards have a "
+        "tenth of the games, and none against the strongest opponent.",
+        f"Errors: in the {positions}.",
+        f"Placements: share of the solved games against `{protocol.placement_opponent}` that perfect play wins for the "
+        "agent after all stones are placed; number of solved / all games.",
+        "ms: time per move, alone / in batches, which is not part of the results.",
+        "Verified: another run gave the same moves in all games and positions.",
+    ]
+    return "\n".join(f"- {line}" for line in lines)
