@@ -16,6 +16,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.elo_intervals import DEPENDENT_SHARE
 from ninetka_train.judging.fixed_pool import rate_against
 from ninetka_train.judging.ratings import ELO_PER_NAT
 from ninetka_train.judging.ratings_page import markdown_table
@@ -24,8 +25,6 @@ from ninetka_train.ninetka.exact_positions import PLAYERS
 
 RATINGS = 9
 """Number of true ratings."""
-DEPENDENT_SHARE = 0.25
-"""Share of the openings after which the first game decides the others, with `--dependent`."""
 
 
 def draw_wins(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -68,12 +69,22 @@ def clustered_interval(hits: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int
         clusters: (N,) the cluster of each case.
     """
     places = np.unique(clusters, return_inverse=True)[1]
-    totals, share, cases = np.bincount(places), float(hits.mean()), float(len(hits))
-    independent = share * (1 - share) / cases
-    if len(totals) > 1 and independent > 0:
-        spread = ((np.bincount(places, hits) - share * totals) ** 2).sum() * len(totals) / (len(totals) - 1)
-        cases /= max(1.0, float(spread / cases**2 / independent))
-    return wilson_interval(share * cases, cases)
+    share = float(hits.mean())
+    return interval_of_sums(share, len(hits), np.bincount(places, hits - share) / len(hits))
+
+
+def interval_of_sums(share: float, cases: int, sums: npt.NDArray[Any]) -> Interval:
+    """Return the Wilson interval of a share for the number of independent cases with the same variance.
+
+    Args:
+        share: a share of cases, possibly weighted.
+        cases: number of cases, the maximum of independent ones.
+        sums: (C,) the part of each cluster in the share, relative to its expectation; they sum to 0.
+    """
+    variance, effective = float(sums @ sums), float(cases)
+    if len(sums) > 1 and variance > 0:
+        effective = min(effective, share * (1 - share) / (variance * len(sums) / (len(sums) - 1)))
+    return wilson_interval(share * effective, effective)
 
 
 # Ratings

@@ -137,10 +137,15 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
     )
 
 
-def first_slide_positions(results: Results) -> StateArray:
-    """Return (T,) states: the first position of each game's movement phase."""
+def first_slide_positions(results: Results) -> tuple[npt.NDArray[np.int64], StateArray]:
+    """Return the first position before a slide of each game that has one.
+
+    Returns:
+        (N,) indices of the games, ascending; (N,) states.
+    """
     positions, games, _, _ = movement_positions(results)
-    return positions[np.unique(games, return_index=True)[1]]
+    games, firsts = np.unique(games, return_index=True)
+    return games, positions[firsts]
 
 
 def _first_plies(games: npt.NDArray[np.int64], plies: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

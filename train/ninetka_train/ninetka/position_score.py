@@ -20,7 +20,7 @@ from ninetka_env.core.random_streams import Streams, make_streams
 from ninetka_env.core.verbs import StateArray
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
 from ninetka_train.judging.lockstep import AgentError, failure_text, reraise_fatal
-from ninetka_train.judging.ratings import Interval, wilson_interval
+from ninetka_train.judging.ratings import Interval, interval_of_sums
 from ninetka_train.ninetka.exact_positions import STAGES, PositionSet
 
 BATCH = 256
@@ -53,7 +53,7 @@ class PositionScore:
     """The mean of the stages' rates, each with the same weight."""
     interval: Interval
     """95 % interval of `rate`: Wilson's for the effective number of positions, with the positions of a game as one
-    cluster; see `ninetka_train.judging.ratings.clustered_interval`."""
+    cluster; see `ninetka_train.judging.ratings.interval_of_sums`."""
     wins: int
     """Positions in which the seat to move can force a win: with two players all."""
     wins_given_away: int
@@ -108,9 +108,5 @@ def _summarise(
     rates = wrong / np.maximum(counts, 1)
     deviations = (errors - rates[stage_of]) / (counts[stage_of] * len(stages))
     clusters = np.unique(positions.sources, return_inverse=True)[1]
-    sums = np.bincount(clusters, deviations)
-    variance, cases = float(sums @ sums) * len(sums) / (len(sums) - 1), float(len(positions))
-    if variance > 0:  # the number of independent positions that would have this variance
-        cases = min(cases, rate * (1 - rate) / variance)
-    interval = wilson_interval(rate * cases, cases)
+    interval = interval_of_sums(rate, len(positions), np.bincount(clusters, deviations))
     return PositionScore(name, stages, rate, interval, int(can_win.sum()), int((errors & can_win).sum()))

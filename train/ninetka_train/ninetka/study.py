@@ -126,7 +126,7 @@ def study(games: int = 100, seed: int = 0, progress: Callable[[str], None] = lam
         results = play_games([agent], 2, games, seed=seed, neutral_placement="random")
         decisions[spec] = find_decisions(results, NODES, moves=spec in PLACERS)
         if spec in PLACERS:
-            winners, _ = solve_batch(first_slide_positions(results), FIRST_NODES, moves=False)
+            winners, _ = solve_batch(first_slide_positions(results)[1], FIRST_NODES, moves=False)
             known = int((winners >= 0).sum())
             second[spec] = Proportion.of(int((winners == 1).sum()), known)
             solved[spec] = Proportion.of(known, len(winners))

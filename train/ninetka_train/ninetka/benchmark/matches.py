@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +15,13 @@ from ninetka_agents.agent import Agent, make_agent
 from ninetka_agents.ninetka.solver.solver import solve_batch
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import StateArray
-from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_train.judging.arena import Match, make_match
-from ninetka_train.judging.results import NO_ACTION, Results
+from ninetka_train.judging.results import Results
+from ninetka_train.judging.saved_games import game_records
 from ninetka_train.judging.schedule import Openings
 from ninetka_train.ninetka.benchmark.protocol import Protocol
-from ninetka_train.ninetka.blunders import movement_positions
+from ninetka_train.ninetka.blunders import first_slide_positions
 
 
 def make_round(protocol: Protocol, agent: Agent, opponent: str, num_players: int, number: int) -> Match:
@@ -83,25 +82,14 @@ def won_placements(protocol: Protocol, results: Results) -> list[bool | None]:
 
 
 def _first_slides(results: Results) -> tuple[npt.NDArray[np.int64], StateArray]:
-    """Return the first position of the movement phase of each game that has one, and the indices of these games."""
-    positions, games, _, _ = movement_positions(results)
-    games, firsts = np.unique(games, return_index=True)
-    resigned = [  # movement phases that ended before the first slide
-        (index, position)
-        for index in np.setdiff1d([*results.events], games).tolist()
-        if (position := _last_position(results, index))["phase"] == Phase.MOVEMENT
-    ]
-    states = np.concatenate([positions[firsts], np.array([state for _, state in resigned], positions.dtype)])
-    return np.append(games, np.array([index for index, _ in resigned], np.int64)), states
-
-
-def _last_position(results: Results, index: int) -> Any:
-    game = Game(results.starts[results.schedule.group_of[index]].reshape(1).copy())
-    for action in results.actions[index].tolist():
-        if action == NO_ACTION:
-            break
-        game.play(action)
-    return game.records[0]
+    """Return `first_slide_positions`, also of games in which a seat resigned at its first slide."""
+    games, positions = first_slide_positions(results)
+    others = np.setdiff1d([*results.events], games).astype(np.int64)
+    last = [record.final().records for record in game_records(results, others.tolist())]
+    states = np.concatenate([positions, *last])
+    all_games = np.concatenate([games, others])
+    is_sliding = states["phase"] == Phase.MOVEMENT
+    return all_games[is_sliding], states[is_sliding]
 
 
 def placements_sha256(won: list[bool | None]) -> str:
