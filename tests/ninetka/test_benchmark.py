@@ -478,7 +478,7 @@ def test_the_page_has_a_table_for_each_number_of_players(card, small, stored):
     assert len(rows) == 6
     elo = figures_of(card, small).players[2].rating
     assert f"| `maxn` | {rating_text(elo)} |" in rows[0]
-    assert rows[0].endswith("| [quick, 20 games](cards/a%20b.json) |")
+    assert rows[0].endswith("| [quick](cards/a%20b.json) |")
     wins = [f"{100 * one.share:.0f}" for one in figures_of(card, small).players[2].shares.values()]
     assert f"| {' / '.join(wins)} |" in rows[0]
     author = "A &#42;b&#42; www&#46;c&#46;d &#60;c&#62;"

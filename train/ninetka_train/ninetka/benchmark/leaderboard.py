@@ -160,7 +160,7 @@ def _table(entries: Sequence[Entry], players: int, page: Path) -> list[str]:
         row += [_placements(entry.figures)] * (players == 2)
         times = (entry.card.milliseconds_alone, entry.figures.milliseconds)
         row += [" / ".join(map(_milliseconds, times))]
-        rows.append([*row, _link(entry, figures.games, page)])
+        rows.append([*row, _link(entry, page)])
     return markdown_table(columns, rows, is_code=False)
 
 
@@ -209,10 +209,10 @@ def _plain(text: str) -> str:
     return re.sub(r"[^\w ,-]|_", lambda found: f"&#{ord(found[0])};", one_line(text, MAX_NAME_LENGTH))
 
 
-def _link(entry: Entry, games: int, page: Path) -> str:
+def _link(entry: Entry, page: Path) -> str:
     path = Path(os.path.relpath(entry.path, page.parent)).as_posix()
     verified = ", verified" if entry.is_verified else ""
-    return f"[{entry.card.tier}, {games:,} games]({quote(path)}){verified}"
+    return f"[{entry.card.tier}]({quote(path)}){verified}"
 
 
 def _methods(entries: Sequence[Entry], version: int) -> list[str]:
