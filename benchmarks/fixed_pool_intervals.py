@@ -11,10 +11,13 @@ openings, against the same opponent.
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from benchmarks.elo_intervals import DEPENDENT_SHARE
 from ninetka_train.judging.fixed_pool import rate_against
@@ -28,11 +31,10 @@ RATINGS = 9
 
 
 def draw_wins(
-    protocol: Protocol, elo: float, num_players: int, tier: str, dependent: bool, rng: np.random.Generator
+    protocol: Protocol, rounds: Mapping[str, int], elo: float, num_players: int, dependent: bool, rng: Generator
 ) -> tuple[list[float], list[npt.NDArray[np.int64]]]:
     """Return the ratings of the opponents, and the number of games after each opening that an agent wins."""
     ratings, wins = protocol.ratings[str(num_players)], []
-    rounds = protocol.opponents_of(tier)
     for spec, count in rounds.items():
         openings = count * protocol.openings_per_round[str(num_players)]
         chance = 1 / (1 + (num_players - 1) * np.exp((ratings[spec] - elo) / ELO_PER_NAT))
@@ -47,11 +49,12 @@ def draw_wins(
 def table_row(protocol: Protocol, num_players: int, tier: str, cards: int, dependent: bool) -> list[str]:
     """Simulate cards at each true rating; return a row of the table."""
     known = protocol.ratings[str(num_players)].values()
+    rounds = Counter(spec for players, spec, _ in protocol.steps_of(tier) if players == num_players)
     coverages, halves = [], []
     for number, elo in enumerate(np.linspace(min(known), max(known), RATINGS)):
         rng = np.random.default_rng([num_players, number])
         found = [
-            rate_against(*draw_wins(protocol, elo, num_players, tier, dependent, rng), num_players)
+            rate_against(*draw_wins(protocol, rounds, elo, num_players, dependent, rng), num_players)
             for _ in range(cards)
         ]
         covers = [(one.low is None or one.low <= elo) and (one.high is None or elo <= one.high) for one in found]

@@ -28,7 +28,7 @@ from ninetka_train.judging.fixed_pool import FixedPoolRating
 from ninetka_train.judging.ratings import ELO_PER_NAT, PRIOR_WEIGHT
 from ninetka_train.ninetka.benchmark import protocol as protocol_module
 from ninetka_train.ninetka.benchmark import runner
-from ninetka_train.ninetka.benchmark.card import card_json, figures_of, read_card, steps_of
+from ninetka_train.ninetka.benchmark.card import card_json, figures_of, read_card
 from ninetka_train.ninetka.benchmark.leaderboard import (
     interquartile_mean,
     leaderboard_page,
@@ -42,6 +42,7 @@ from ninetka_train.ninetka.benchmark.make_protocol import (
     make_protocol,
     protocol_json,
     rate_opponents,
+    same_rounds,
     with_canaries,
 )
 from ninetka_train.ninetka.benchmark.matches import games_sha256, make_round, play_canary, won_placements
@@ -54,22 +55,29 @@ from ninetka_train.ninetka.benchmark.protocol import (
     protocol_of,
 )
 from ninetka_train.ninetka.benchmark.report import print_card
-from ninetka_train.ninetka.benchmark.runner import Callbacks, num_games, resumed_card, run_benchmark, start_card
+from ninetka_train.ninetka.benchmark.runner import Callbacks, resumed_card, run_benchmark, start_card
 
-SHA256 = {1: "ff55c955a85377fdec10813ff1e65cb598f0049728500b4718e045666c616cce"}
+SHA256 = {1: "c1089723e786bf11c2e951ef0606a998a728dd4fe6c5fb67bd16a7f32036a963"}
 """The protocols, which never change."""
 PLAYERS = (2, 3, 4)
 OPENINGS = 5
 """Openings of a round of the small protocol."""
+STRONGEST = "mcts:simulations=10"
+"""The strongest opponent of the small protocol."""
 
 
 @pytest.fixture(scope="module")
 def small():
-    """A protocol with two weak opponents and rounds of 5 openings, of which the full tier has 2."""
+    """A protocol with weak opponents, one of which only the full tier has, and rounds of 5 openings."""
+    opponents = (
+        Opponent("random", same_rounds(1, 2)),
+        Opponent("maxn", {**same_rounds(1, 1), FULL: {"2": 2, "3": 1, "4": 1}}),
+        Opponent(STRONGEST, {**same_rounds(0, 0), FULL: {"2": 2, "3": 1, "4": 1}}),
+    )
     protocol = replace(
         load_protocol(),
-        opponents=(Opponent("random", {QUICK: 1, FULL: 2}), Opponent("maxn", {QUICK: 1, FULL: 2})),
-        ratings={str(players): {"random": -200.0, "maxn": 0.0} for players in PLAYERS},
+        opponents=opponents,
+        ratings={str(players): {"random": -200.0, "maxn": 0.0, STRONGEST: 50.0} for players in PLAYERS},
         openings_per_round={str(players): OPENINGS for players in PLAYERS},
         placement_opponent="maxn",
         placement_rounds={QUICK: 1, FULL: 1},
@@ -136,11 +144,11 @@ def test_the_openings_are_legal_and_different_and_follow_from_the_seed():
 
 def test_seeds_differ_between_all_rounds():
     protocol = load_protocol()
-    steps = steps_of(protocol, FULL)
+    steps = protocol.steps_of(FULL)
     assert len({protocol.seed_of(*step) for step in steps}) == len(steps)
-    assert set(steps_of(protocol, QUICK)) < set(steps)
-    assert num_games(protocol, QUICK) == 900
-    assert num_games(protocol, FULL) == 10_080
+    assert set(protocol.steps_of(QUICK)) < set(steps)
+    assert protocol.num_games(QUICK) == 900
+    assert protocol.num_games(FULL) == 9_480
 
 
 def test_the_positions_are_those_of_the_protocol():
@@ -254,7 +262,8 @@ def test_opponents_are_rated_by_their_games(small):
         chance = 1 / (1 + np.exp(-nats))
         return PRIOR_WEIGHT * nats**2 / 2 - won * np.log(chance) - (games - won) * np.log(1 - chance)
 
-    rated = rate_opponents(small, 2, 2, lambda line: None)
+    two = replace(small, opponents=small.opponents[:2])
+    rated = rate_opponents(two, 2, 2, lambda line: None)
     assert rated["maxn"] == 0
     assert rated["random"] == pytest.approx(ELO_PER_NAT * minimize_scalar(loss).x, abs=0.1)
 
@@ -265,7 +274,7 @@ def test_opponents_are_rated_by_their_games(small):
 def test_a_card_has_all_results_of_a_tier(card, small):
     assert card.is_complete(small)
     assert card.is_official
-    assert [one.step for one in card.rounds] == steps_of(small, QUICK)
+    assert [one.step for one in card.rounds] == small.steps_of(QUICK)
     assert not card.missing_steps(small)
     for one in card.rounds:
         results = make_round(small, make_agent("maxn"), one.opponent, one.players, one.number).play()
@@ -320,7 +329,7 @@ def test_a_stopped_run_is_continued_with_the_same_results(card, small, stored):
     finished = run_benchmark("maxn", card=again, protocol=small, callbacks=Callbacks(on_games=done.append))
     assert results_of(finished) == results_of(card)
     assert min(done) > 4 * OPENINGS  # the games of two rounds are not played again
-    assert max(done) == num_games(small, QUICK)
+    assert max(done) == small.num_games(QUICK)
 
 
 def test_a_quick_card_becomes_a_full_one(card, small):
@@ -328,7 +337,7 @@ def test_a_quick_card_becomes_a_full_one(card, small):
     full = run_benchmark("maxn", FULL, card=again, protocol=small)
     assert full.is_complete(small)
     assert full.rounds[: len(card.rounds)] == card.rounds
-    assert sorted(one.step for one in full.rounds) == sorted(steps_of(small, FULL))
+    assert sorted(one.step for one in full.rounds) == sorted(small.steps_of(FULL))
     straight = run_benchmark("maxn", FULL, protocol=small)
     assert straight.games_sha256 == full.games_sha256 != card.games_sha256
     assert figures_of(straight, small).players == figures_of(full, small).players
@@ -480,7 +489,11 @@ def test_the_page_has_a_table_for_each_number_of_players(card, small, stored):
     assert f"| `maxn` | {rating_text(elo)} |" in rows[0]
     assert rows[0].endswith("| [quick](cards/a%20b.json) |")
     wins = [f"{100 * one.share:.0f}" for one in figures_of(card, small).players[2].shares.values()]
-    assert f"| {' / '.join(wins)} |" in rows[0]
+    assert f"| {' / '.join([*wins, '-'])} |" in rows[0]
+    for players, full in ((2, 60), (3, 60), (4, 80)):
+        assert (
+            f"Number of games: {10 * players} (quick), {full} (full). Equal agents win {100 / players:.0f} %." in page
+        )
     author = "A &#42;b&#42; www&#46;c&#46;d &#60;c&#62;"
     assert f"- `<b>??x` by {author}: games of maxn, &#60;script&#62; &#35; Title\n" in page
     columns = {row.count("|") for row in page.split("## Protocol 1, 3")[0].splitlines() if row.startswith("|")}
@@ -523,6 +536,12 @@ def test_a_second_run_with_the_same_results_verifies_a_card(card, stored):
     assert [entry.is_verified for entry in others] == [False] * 3
 
 
+def test_the_last_digits_of_rates_do_not_matter_for_verification(card, stored):
+    rounded = [replace(one, rate=float(np.nextafter(one.rate, 1))) for one in card.positions]
+    (entry,) = written(first=card, second=rerun(card, positions=rounded))
+    assert entry.is_verified
+
+
 def test_a_full_card_replaces_the_quick_one_of_the_same_games(card, small, stored):
     full = run_benchmark("maxn", FULL, protocol=small)
     (entry,) = written(quick=card, full=full)
@@ -533,10 +552,20 @@ def test_a_full_card_replaces_the_quick_one_of_the_same_games(card, small, store
 
 
 def test_a_stopped_full_run_still_shows_its_quick_part(card, small, stored):
-    full = run_benchmark("maxn", FULL, protocol=small)
-    (entry,) = written(full=replace(full, rounds=full.rounds[:-1]))
+    """All rounds of the quick tier are played first."""
+
+    class StopError(Exception):
+        pass
+
+    def stop(latest):
+        if len(latest.rounds) == len(card.rounds) + 1:
+            raise StopError
+
+    full = start_card("maxn", FULL, small)
+    with pytest.raises(StopError):
+        run_benchmark("maxn", FULL, card=full, protocol=small, callbacks=Callbacks(on_result=stop))
+    (entry,) = written(full=full)
     assert entry.card.tier == QUICK
-    assert entry.card.rounds == [one for one in full.rounds if one.number == 0]
     assert figures_of(entry.card, small).players == figures_of(card, small).players
 
 

@@ -33,8 +33,8 @@ def benchmark(
         typer.Option(
             "--tier",
             metavar="quick|full",
-            help="quick, the default: 60 games for each opponent and number of players; full: 600, and a stronger"
-            " opponent.",
+            help="quick, the default: 60 games for each opponent and number of players; full: 600, and some against"
+            " a stronger opponent.",
         ),
     ] = None,
     out: Annotated[
@@ -122,9 +122,9 @@ def _run(card: Card, agent: Agent, out: Path | None) -> None:
     from ninetka_env.core.files import is_special
     from ninetka_train.judging.lockstep import AgentError
     from ninetka_train.ninetka.benchmark.protocol import load_protocol
-    from ninetka_train.ninetka.benchmark.runner import Callbacks, num_games, run_benchmark
+    from ninetka_train.ninetka.benchmark.runner import Callbacks, run_benchmark
 
-    games = num_games(load_protocol(card.protocol), card.tier)
+    games = load_protocol(card.protocol).num_games(card.tier)
 
     def save(latest: Card) -> None:
         if out and not is_special(out):

@@ -20,13 +20,10 @@ from ninetka_env.core.options import check_choice, short_repr
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.text import one_line
 from ninetka_train.judging.fixed_pool import FixedPoolRating, rate_against
-from ninetka_train.judging.ratings import Interval, clustered_interval, wilson_interval
+from ninetka_train.judging.ratings import Interval, clustered_interval, interval_of_sums
 from ninetka_train.judging.texts import count_text
-from ninetka_train.ninetka.benchmark.protocol import QUICK, TIERS, Protocol, load_protocol
+from ninetka_train.ninetka.benchmark.protocol import QUICK, TIERS, Protocol, Step, load_protocol
 from ninetka_train.ninetka.exact_positions import PLAYERS, load_positions
-
-Step = tuple[int, str, int]
-"""A round of the benchmark: number of players, spec of the opponent, and number of the round, counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ class Card:
     differences: list[str] = field(default_factory=list)
     """What differed from the protocol: canary games, judgements of placements, or sets of positions."""
     milliseconds_alone: float | None = None
-    """Mean time per move in a game played alone."""
+    """Mean time per move in two games of two players, played one after the other."""
     positions: list[PositionErrors] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
 
@@ -116,7 +113,7 @@ class Card:
     def missing_steps(self, protocol: Protocol) -> list[Step]:
         """Return the rounds of the tier that have not been played, in the order in which they are played."""
         there = {one.step for one in self.rounds}
-        return [step for step in steps_of(protocol, self.tier) if step not in there]
+        return [step for step in protocol.steps_of(self.tier) if step not in there]
 
     def is_complete(self, protocol: Protocol) -> bool:
         """Return whether all results of the tier are there."""
@@ -124,15 +121,9 @@ class Card:
         return not self.missing_steps(protocol) and scored == set(PLAYERS) and self.milliseconds_alone is not None
 
 
-def steps_of(protocol: Protocol, tier: str) -> list[Step]:
-    """Return the rounds of a tier, in the order in which they are played."""
-    rounds = protocol.opponents_of(tier).items()
-    return [(players, spec, number) for players in PLAYERS for spec, count in rounds for number in range(count)]
-
-
 def quick_part(card: Card, protocol: Protocol) -> Card:
     """Return a card with only the results of the quick tier."""
-    steps = steps_of(protocol, QUICK)
+    steps = protocol.steps_of(QUICK)
     rounds = [one for one in card.rounds if one.step in steps]
     return replace(card, tier=QUICK, rounds=rounds)
 
@@ -160,7 +151,7 @@ class PlayersFigures:
     games: int
     rating: FixedPoolRating
     shares: Mapping[str, ShareFigures]
-    """Share of the games won against each opponent, with Wilson's interval."""
+    """Share of the games won against each opponent; in the interval, games after one opening are one cluster."""
     errors: PositionErrors
 
 
@@ -190,14 +181,15 @@ def figures_of(card: Card, protocol: Protocol) -> Figures:
 
 def _players_figures(card: Card, protocol: Protocol, num_players: int, errors: PositionErrors) -> PlayersFigures:
     rounds = sorted((one for one in card.rounds if one.players == num_players), key=lambda one: one.step)
-    specs = list(protocol.opponents_of(card.tier))
+    specs = protocol.opponents_of(card.tier)
     wins = {spec: np.array([won for one in rounds if one.opponent == spec for won in one.wins]) for spec in specs}
     ratings = [protocol.ratings[str(num_players)][spec] for spec in specs]
     rating = rate_against(ratings, [wins[spec] for spec in specs], num_players)
     shares = {}
     for spec, won in wins.items():
         games = num_players * len(won)
-        shares[spec] = ShareFigures(float(won.sum()), games, wilson_interval(float(won.sum()), games))
+        hits, share = float(won.sum()), float(won.sum()) / games
+        shares[spec] = ShareFigures(hits, games, interval_of_sums(share, games, (won - num_players * share) / games))
     return PlayersFigures(sum(one.cases for one in shares.values()), rating, shares, errors)
 
 
@@ -282,7 +274,7 @@ def _check_results(card: Card, protocol: Protocol) -> None:
     check_choice("tier", card.tier, TIERS)
     if not one_line(card.agent, 1):
         raise ValueError("agent: expected a spec")
-    steps = steps_of(protocol, card.tier)
+    steps = protocol.steps_of(card.tier)
     for one in card.rounds:
         what = f"round {one.number} of {count_text(one.players, 'player')} against {short_repr(one.opponent)}"
         if one.step not in steps:

@@ -22,11 +22,11 @@ from ninetka_train.judging.fixed_pool import FixedPoolRating
 from ninetka_train.judging.ratings_page import markdown_table
 from ninetka_train.judging.texts import elo_text, range_text, share_text
 from ninetka_train.ninetka.benchmark.card import Card, Figures, PlayersFigures, figures_of, quick_part, read_card
-from ninetka_train.ninetka.benchmark.protocol import FULL, Protocol, load_protocol
+from ninetka_train.ninetka.benchmark.protocol import FULL, TIERS, Protocol, load_protocol
 from ninetka_train.ninetka.exact_positions import PLAYERS
 
 MIN_SEEDS = 5
-"""Networks of a training method from which on the page shows the interquartile mean."""
+"""Minimum number of networks of a training method of which the page shows the interquartile mean."""
 MAX_NAME_LENGTH = 100
 
 
@@ -95,8 +95,12 @@ def _agent_key(card: Card) -> object:
 
 
 def _results_key(card: Card) -> object:
+    """Return the results without times, and without the last digits of rates, which depend on the processor."""
     rounds = [replace(one, seconds=0.0) for one in sorted(card.rounds, key=lambda one: one.step)]
-    return str(rounds), str(sorted(card.positions, key=lambda one: one.players))
+    positions = sorted(
+        (one.players, one.errors, one.wins, one.wins_given_away, round(one.rate, 9)) for one in card.positions
+    )
+    return str(rounds), str(positions)
 
 
 def _are_two_runs(card: Card, other: Card) -> bool:
@@ -126,7 +130,8 @@ def leaderboard_page(entries: Sequence[Entry], folder: Path, page: Path) -> str:
         chosen = [entry for entry in entries if entry.card.protocol == version and entry.card.is_official]
         lines += [_legend(load_protocol(version), page), ""] if chosen else []
         for players in PLAYERS if chosen else ():
-            lines += [f"## Protocol {version}, {players} players", "", *_table(chosen, players, page), ""]
+            lines += [f"## Protocol {version}, {players} players", "", _games_line(version, players), ""]
+            lines += [*_table(chosen, players, page), ""]
         lines += _methods([entry for entry in chosen if entry.card.method], version)
     others = [entry for entry in entries if not entry.card.is_official]
     if others:
@@ -141,8 +146,14 @@ def _linked(text: str, file: str, page: Path) -> str:
     return f"[{text}]({file})" if page.with_name(file).exists() else text
 
 
+def _games_line(version: int, players: int) -> str:
+    protocol = load_protocol(version)
+    counts = ", ".join(f"{protocol.num_games(tier, [players]):,} ({tier})" for tier in TIERS)
+    return f"Number of games: {counts}. Equal agents win {100 / players:.0f} %."
+
+
 def _table(entries: Sequence[Entry], players: int, page: Path) -> list[str]:
-    specs = list(load_protocol(entries[0].card.protocol).opponents_of(FULL))
+    specs = load_protocol(entries[0].card.protocol).opponents_of(FULL)
     columns = [
         "agent",
         "Elo [95 %]",
@@ -257,13 +268,15 @@ def _legend(protocol: Protocol, page: Path) -> str:
     opponents = " / ".join(f"`{spec}`" for spec in protocol.opponents_of(FULL))
     positions = _linked("positions with exact values", "positions.md", page)
     lines = [
-        f"Elo: the rating on the scale of the protocol, where `{protocol.zero}` is 0.",
-        f"Wins: share of the games won by one such agent against {opponents} in all other seats. Quick cards have a "
-        "tenth of the games, and none against the strongest opponent.",
+        f"Elo: the rating on the scale of the protocol, where `{protocol.zero}` is 0. Each number of players has its "
+        "own scale.",
+        f"Wins: share of the games won by one such agent against {opponents} in all other seats. Quick cards have no "
+        "games against the last one.",
         f"Errors: in the {positions}.",
         f"Placements: share of the solved games against `{protocol.placement_opponent}` that perfect play wins for the "
         "agent after all stones are placed; number of solved / all games.",
-        "ms: time per move, alone / in batches, which is not part of the results.",
-        "Verified: another run gave the same moves in all games and positions.",
+        "ms: time per move, alone (with two players) / in batches (all numbers of players); not part of the results, "
+        "because machines differ.",
+        "Verified: another run gave the same moves in all games, and the same results in the positions.",
     ]
     return "\n".join(f"- {line}" for line in lines)

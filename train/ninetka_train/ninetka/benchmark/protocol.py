@@ -29,7 +29,11 @@ DATA = files("ninetka_train.ninetka.benchmark") / "data"
 LATEST = 1
 """The version of the latest protocol."""
 QUICK, FULL = TIERS = ("quick", "full")
-"""Quick: few games per opponent. Full: ten times as many, and a stronger opponent."""
+"""Quick: few games against each opponent. Full: ten times as many, and some against a stronger opponent."""
+
+
+Step = tuple[int, str, int]
+"""Which round of games: number of players, spec of the opponent, and number of the round, counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,8 @@ class Opponent:
     """An opponent of the benchmark."""
 
     spec: str
-    rounds: Mapping[str, int]
-    """Number of rounds against this opponent by tier."""
+    rounds: Mapping[str, Mapping[str, int]]
+    """Number of rounds against this opponent, by tier and number of players; in a tier, all are 0 or none is."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +94,25 @@ class Protocol:
         """SHA-256 of the protocol as canonical JSON: sorted keys, no spaces."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
-    def opponents_of(self, tier: str) -> dict[str, int]:
-        """Return the number of rounds against each opponent of a tier, by spec."""
-        return {one.spec: one.rounds[tier] for one in self.opponents if one.rounds[tier]}
+    def opponents_of(self, tier: str) -> list[str]:
+        """Return the specs of the opponents of a tier, the weakest first."""
+        return [one.spec for one in self.opponents if any(one.rounds[tier].values())]
+
+    def steps_of(self, tier: str) -> list[Step]:
+        """Return the rounds of a tier, in the order in which they are played: those of the quick tier first."""
+        quick = self.steps_of(QUICK) if tier != QUICK else []
+        steps = [
+            (players, one.spec, number)
+            for players in PLAYERS
+            for one in self.opponents
+            for number in range(one.rounds[tier][str(players)])
+        ]
+        return quick + [step for step in steps if step not in quick]
+
+    def num_games(self, tier: str, players: Sequence[int] = PLAYERS) -> int:
+        """Return the number of games of a tier with these numbers of players."""
+        numbers = [step[0] for step in self.steps_of(tier)]
+        return sum(number * self.openings_per_round[str(number)] for number in numbers if number in players)
 
     def judges_placements(self, num_players: int, opponent: str, number: int, tier: str) -> bool:
         """Return whether the placements of a round are judged."""

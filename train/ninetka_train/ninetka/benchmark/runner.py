@@ -21,7 +21,7 @@ from ninetka_train.judging.lockstep import MatchProgress
 from ninetka_train.judging.results import Results
 from ninetka_train.judging.texts import percent
 from ninetka_train.machine import describe_machine, software_versions
-from ninetka_train.ninetka.benchmark.card import Card, PositionErrors, Round, Step
+from ninetka_train.ninetka.benchmark.card import Card, PositionErrors, Round
 from ninetka_train.ninetka.benchmark.matches import (
     games_sha256,
     make_round,
@@ -30,7 +30,7 @@ from ninetka_train.ninetka.benchmark.matches import (
     play_canary,
     won_placements,
 )
-from ninetka_train.ninetka.benchmark.protocol import QUICK, TIERS, Protocol, load_protocol, positions_sha256
+from ninetka_train.ninetka.benchmark.protocol import QUICK, TIERS, Protocol, Step, load_protocol, positions_sha256
 from ninetka_train.ninetka.exact_positions import PLAYERS, load_positions
 from ninetka_train.ninetka.position_score import score_positions
 
@@ -135,12 +135,12 @@ def run_benchmark(
         _add_differences(card, used, callbacks)
     for players in sorted(set(PLAYERS) - {one.players for one in card.positions}):
         _add_positions(card, used, player, players, callbacks)
-    for step in card.missing_steps(used):
-        _add_round(card, used, player, step, callbacks)
     if card.milliseconds_alone is None:
         seconds, moves = _time_of(make_single_game(used, player).play())
         card.milliseconds_alone = 1000 * seconds / moves if moves else 0.0
         _report(card, callbacks)
+    for step in card.missing_steps(used):
+        _add_round(card, used, player, step, callbacks)
     return card
 
 
@@ -153,12 +153,6 @@ def _machine(agent: Agent) -> str:
         if (device := best_device().type) != "cpu":
             text += f", networks on {device}"
     return text
-
-
-def num_games(protocol: Protocol, tier: str) -> int:
-    """Return the number of games of a tier."""
-    rounds = sum(protocol.opponents_of(tier).values())
-    return sum(rounds * players * protocol.openings_per_round[str(players)] for players in PLAYERS)
 
 
 def _report(card: Card, callbacks: Callbacks) -> None:
