@@ -507,6 +507,10 @@ def test_the_leaderboard_in_the_docs_is_that_of_its_cards(monkeypatch):
     assert not left_out
     assert all(entry.card.is_official for entry in entries)
     assert leaderboard_page(entries, folder, page) == page.read_text("utf-8"), "ninetka benchmark --page writes it"
+    for entry in entries:
+        texts = entry.path.read_text("utf-8"), card_json(entry.card, load_protocol(entry.card.protocol))
+        stored, computed = (json.loads(text, parse_float=lambda digits: round(float(digits), 6)) for text in texts)
+        assert stored == computed, f"{entry.path}: its figures are not those of its rounds"
 
 
 def written(**cards):
@@ -566,6 +570,7 @@ def test_a_stopped_full_run_still_shows_its_quick_part(card, small, stored):
         run_benchmark("maxn", FULL, card=full, protocol=small, callbacks=Callbacks(on_result=stop))
     (entry,) = written(full=full)
     assert entry.card.tier == QUICK
+    assert entry.card.rounds == full.rounds[:-1]
     assert figures_of(entry.card, small).players == figures_of(card, small).players
 
 
