@@ -187,9 +187,9 @@ def _players_figures(card: Card, protocol: Protocol, num_players: int, errors: P
     rating = rate_against(ratings, [wins[spec] for spec in specs], num_players)
     shares = {}
     for spec, won in wins.items():
-        games = num_players * len(won)
-        hits, share = float(won.sum()), float(won.sum()) / games
-        shares[spec] = ShareFigures(hits, games, interval_of_sums(share, games, (won - num_players * share) / games))
+        hits, games = float(won.sum()), num_players * len(won)
+        interval = interval_of_sums(hits / games, games, (won - won.mean()) / games)
+        shares[spec] = ShareFigures(hits, games, interval)
     return PlayersFigures(sum(one.cases for one in shares.values()), rating, shares, errors)
 
 

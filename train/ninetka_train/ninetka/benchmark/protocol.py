@@ -30,8 +30,6 @@ LATEST = 1
 """The version of the latest protocol."""
 QUICK, FULL = TIERS = ("quick", "full")
 """Quick: few games against each opponent. Full: ten times as many, and some against a stronger opponent."""
-
-
 Step = tuple[int, str, int]
 """Which round of games: number of players, spec of the opponent, and number of the round, counted from 0."""
 
