@@ -132,9 +132,14 @@ NUMBA_INTERNALS = {
         "numba.core.registry.CPUDispatcher",
     },
     "ninetka_env.gpu.device": {"llvmlite.ir", "numba.cuda.target.CUDATargetContext"},
+    "ninetka_env.gpu.kernel_cache": {
+        "numba.cuda.dispatcher.CUDACache",
+        "numba.cuda.dispatcher.CUDACacheImpl",
+    },
     "ninetka_env.gpu.kernels": {"numba.cuda"},
     "ninetka_agents.device_inputs": {"numba.cuda"},
     "ninetka_agents.ninetka.device_features": {"numba.cuda"},
+    "tests.gpu.cached_kernels": {"numba.cuda.codegen", "numba.cuda.dispatcher"},
     "tests.gpu.test_gpu_compilation": {"numba.cuda.dispatcher"},
     "ninetka_agents.ninetka.solver.simd": {
         "llvmlite.ir",

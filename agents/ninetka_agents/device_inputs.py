@@ -16,11 +16,11 @@ from torch import Tensor
 from ninetka_agents import board_features
 from ninetka_agents.board_features import write_inputs
 from ninetka_env.core.registry import limits_of
-from ninetka_env.gpu.device import as_array, launch_per_game
+from ninetka_env.gpu.device import as_array, jit_kernel, launch_per_game
 from ninetka_env.gpu.vector import DeviceVectorEnv
 
 
-@cuda.jit
+@jit_kernel
 def write_input_rows(games: Any, nodes: int, planes: Any, globals_: Any, mask: Any) -> None:
     """Write the inputs of positions on a board."""
     index = cuda.grid(1)

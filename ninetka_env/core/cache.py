@@ -55,7 +55,7 @@ _OWNERS: dict[str, set[Path]] = {}
 see `found_by_type`."""
 
 
-def keep_on_disk(compiled: Any, has_wrapper: bool = True) -> None:
+def keep_on_disk(compiled: Any, has_wrapper: bool = True, kind: type[SourceCache] | None = None) -> None:
     """Give a compiled function (numba's dispatcher) a disk cache.
 
     A function without a source file, for example in a notebook, is not cached, because its dependencies are unknown.
@@ -63,9 +63,10 @@ def keep_on_disk(compiled: Any, has_wrapper: bool = True) -> None:
     Args:
         compiled: the function.
         has_wrapper: whether Python can call the code; code with and without a wrapper is kept separately.
+        kind: the class of the cache; by default that of functions for the CPU.
     """
     try:
-        compiled._cache = _Cache(compiled.py_func, has_wrapper)
+        compiled._cache = (kind or _Cache)(compiled.py_func, has_wrapper)
     except (RuntimeError, OSError):  # there is no source file, or it cannot be read
         return
     except (AttributeError, TypeError):  # another version of numba
@@ -94,10 +95,11 @@ def _warn_once(reason: str) -> None:
 # numba's plug-in points
 
 
-class _Locator(_CacheLocator):
-    """Where numba finds the code of a function, and which sources it depends on."""
+class Locator(_CacheLocator):
+    """Where numba finds the code of a function, and which sources it depends on. numba calls the methods."""
 
     def __init__(self, function: Any, source: Path, top: Path) -> None:
+        """Find the folders for a function of the file `source`; `top` is its package, or the file itself."""
         inside = source.parent.relative_to(top if top.is_dir() else top.parent)
         folders = cache_folders(top)
         self.top = top
@@ -107,7 +109,8 @@ class _Locator(_CacheLocator):
         self._py_file = str(source)  # numba's warnings name it
 
     @classmethod
-    def from_function(cls, py_func: Any, py_file: str) -> _Locator | None:
+    def from_function(cls, py_func: Any, py_file: str) -> Locator | None:
+        """Return the locator of a function; None if it has no source file."""
         source = Path(py_file).absolute()
         if not source.is_file():
             return None
@@ -118,22 +121,25 @@ class _Locator(_CacheLocator):
         return cls(py_func, source, top)
 
     def get_cache_path(self) -> str:
+        """Return the folder of the code."""
         return str(self.writable or next(iter(self.readable), ""))
 
     def ensure_cache_path(self) -> None:
         """Do nothing: `_Files.save` creates the folder."""
 
     def get_source_stamp(self) -> str:
+        """Return the hash of all sources that the function can reach."""
         return dependencies(self.top).hash
 
     def get_disambiguator(self) -> str:
+        """Return a text in which functions of the same name and file differ."""
         return str(self._line)
 
 
 class _Implementation(CompileResultCacheImpl):
     """Converts compiled code for storage and back, together with the names of the symbols that it uses."""
 
-    _locator_classes = [_Locator]  # noqa: RUF012  # numba's interface
+    _locator_classes = [Locator]  # noqa: RUF012  # numba's interface
 
     def __init__(self, py_func: Any) -> None:
         before = getattr(numba.config, "CACHE_LOCATOR_CLASSES", "")
@@ -159,34 +165,45 @@ class _Implementation(CompileResultCacheImpl):
         return super().rebuild(target_context, payload)
 
 
-class _Cache(FunctionCache):
-    """numba's cache of one function; it never raises because of files on the disk."""
+class SourceCache:
+    """The cache of one function, as a base class before one of numba's, which knows the kind of compiled code.
 
-    _impl_class = _Implementation
+    It never raises because of files on the disk.
+    """
+
+    _impl: Any  # numba's attributes
+    _cache_path: str
 
     def __init__(self, py_func: Any, has_wrapper: bool) -> None:
-        super().__init__(py_func)
+        """Create the cache; code with and without a wrapper is kept separately."""
+        super().__init__(py_func)  # type: ignore[call-arg]
         self._has_wrapper = has_wrapper
         self._top: Path = self._impl.locator.top
         self._cache_file = _Files(self._impl.locator, self._impl.filename_base)
 
     @property
     def cache_path(self) -> str | None:
+        """The folder of the code; None if there is none."""
         return self._cache_path or None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the code for these types of arguments; None if it must be compiled."""
         with contextlib.suppress(Exception):  # a damaged file can raise anything
             if not _are_doubtful(self._roots(sig)):
-                return self._load_overload(sig, target_context)
+                return self._load(sig, target_context)
         return None
 
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        return super().load_overload(sig, target_context)  # type: ignore[misc]
+
     def save_overload(self, sig: Any, data: Any) -> None:
+        """Save the code for these types of arguments, unless a source has changed since it was read."""
         roots = self._roots(sig)
         _EDITED.update(filter(is_edited, roots))
         if _are_doubtful(roots):
             return
         try:
-            super().save_overload(sig, data)
+            super().save_overload(sig, data)  # type: ignore[misc]
         except Warning:  # numba's reason why the function cannot be cached, if warnings are errors
             raise
         except Exception as error:  # such as a full disk; the function is compiled anyway
@@ -194,12 +211,21 @@ class _Cache(FunctionCache):
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         hashes = sorted(dependencies(package).hash for package in _packages_of_types(sig, self._top))
-        return super()._index_key(sig, codegen), tuple(hashes), self._has_wrapper
+        return super()._index_key(sig, codegen), tuple(hashes), self._has_wrapper  # type: ignore[misc]
 
     def _roots(self, sig: Any) -> set[Path]:
         """Return the packages and files that the function depends on when it is called with these arguments."""
         tops = {self._top} | _packages_of_types(sig, self._top)
         return {root for top in tops for root in dependencies(top).roots}
+
+
+class _Cache(SourceCache, FunctionCache):
+    """The cache of a function for the CPU."""
+
+    _impl_class = _Implementation
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        return self._load_overload(sig, target_context)  # without numba's initialization; see `_Implementation.rebuild`
 
 
 def _are_doubtful(roots: set[Path]) -> bool:
@@ -227,7 +253,7 @@ class _Files:
     write the same code.
     """
 
-    def __init__(self, locator: _Locator, base: str) -> None:
+    def __init__(self, locator: Locator, base: str) -> None:
         self._locator, self._base = locator, base
 
     def load(self, key: Any) -> Any:

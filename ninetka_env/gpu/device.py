@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -17,6 +18,8 @@ import torch
 from llvmlite import ir
 from numba import cuda, types
 from torch import Tensor
+
+from ninetka_env.core.cache import keep_on_disk
 
 IS_SIMULATED = bool(numba.config.ENABLE_CUDASIM)
 MIN_CAPABILITY = (7, 5)
@@ -51,6 +54,16 @@ def find_device(device: Any) -> torch.device:
             + ".".join(map(str, MIN_CAPABILITY))
         )
     return torch.device("cuda", torch.cuda.current_device() if found.index is None else found.index)
+
+
+def jit_kernel(function: Callable[..., None]) -> Any:
+    """Compile a function as a kernel when it is launched, and keep the code on disk."""
+    compiled = cuda.jit(function)
+    if not IS_SIMULATED:
+        from ninetka_env.gpu.kernel_cache import KernelCache  # the simulator has no compiler
+
+        keep_on_disk(compiled, kind=KernelCache)
+    return compiled
 
 
 def as_array(tensor: Tensor, dtype: Any = None) -> Any:

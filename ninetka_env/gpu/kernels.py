@@ -24,6 +24,7 @@ from ninetka_env.core.verbs import (
     write_observation_bits,
     writes_bits,
 )
+from ninetka_env.gpu.device import jit_kernel
 
 NO_ACTION = int(np.iinfo(np.int64).min)
 """In the array of illegal actions: the game has none."""
@@ -35,7 +36,7 @@ MAX_GAMES_PER_BLOCK = 64
 WORD_BYTES = 4
 
 
-@cuda.jit
+@jit_kernel
 def start_games(games: Any, chosen: Any, options: Any, streams: Any) -> None:
     """Start the chosen games."""
     index = cuda.grid(1)
@@ -43,7 +44,7 @@ def start_games(games: Any, chosen: Any, options: Any, streams: Any) -> None:
         start(games[index], options, streams, index)
 
 
-@cuda.jit
+@jit_kernel
 def sample_actions(games: Any, streams: Any, actions: Any) -> None:
     """Draw a random legal action for each game; see `GameVectorEnv.sample_legal`."""
     index = cuda.grid(1)
@@ -51,7 +52,7 @@ def sample_actions(games: Any, streams: Any, actions: Any) -> None:
         actions[index] = random_action(games[index], streams, len(games) + index)
 
 
-@cuda.jit
+@jit_kernel
 def step_games(
     games: Any, actions: Any, illegal: Any, options: Any, streams: Any, reward: int, terminated: Any, winners: Any,
     scores: Any, rewards: Any, targets: Any,
@@ -107,7 +108,7 @@ def _bytes_kernel(planes_size: int, num_actions: int, games_per_block: int) -> A
     """
     block_size = planes_size * games_per_block
 
-    @cuda.jit
+    @jit_kernel
     def write_outputs(games: Any, planes: Any, masks: Any, to_move: Any) -> None:
         staged = cuda.shared.array(block_size, np.int8)
         thread, first = cuda.threadIdx.x, cuda.blockIdx.x * games_per_block
@@ -135,7 +136,7 @@ def _bits_kernel(planes_size: int, num_actions: int, stride: int, games_per_bloc
     planes_words, words = num_words(planes_size), num_words(planes_size) + num_words(num_actions)
     block_words = games_per_block * stride + 1  # `read_eight_bits` reads one word more
 
-    @cuda.jit
+    @jit_kernel
     def write_outputs(games: Any, planes: Any, masks: Any, to_move: Any) -> None:
         staged = cuda.shared.array(block_words, np.uint32)
         thread, first = cuda.threadIdx.x, cuda.blockIdx.x * games_per_block

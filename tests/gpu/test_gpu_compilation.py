@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +31,7 @@ if IS_SIMULATED:
     pytest.skip("the simulator compiles nothing", allow_module_level=True)
 
 CAPABILITY = (9, 0)
+HERE = Path(__file__).parent
 
 
 class Device:
@@ -49,19 +53,21 @@ def kernels_of(variant: Variant) -> dict[str, tuple[object, tuple[types.Type, ..
     step = (games, numbers, numbers, numbers, streams, types.int64, flags, bytes_, *tables)
     outputs = kernels.output_kernel(variant.dtype, size, variant.num_actions)
     outputs_array = array(from_dtype(np.dtype(outputs.dtype)))
-    rows, row_bytes, row_numbers = array(types.int8, 2), array(types.uint8, 2), array(types.float32, 2)
-    if variant.definition.name == "ninetka":
-        tokens = array(types.int8, 3)
-        inputs = (write_feature_rows, (games, tokens, tokens, rows, row_bytes, rows))
-    else:
-        inputs = (write_input_rows, (games, types.int64, rows, row_numbers, rows))
-    return {
-        "inputs": inputs,
+    kernels_of_games = {
         "start": (kernels.start_games, (games, flags, numbers, streams)),
         "sample": (kernels.sample_actions, (games, streams, numbers)),
         "step": (kernels.step_games, step),
         "outputs": (outputs.kernel, (games, outputs_array, outputs_array, bytes_)),
     }
+    rows, row_bytes, row_numbers = array(types.int8, 2), array(types.uint8, 2), array(types.float32, 2)
+    if variant.definition.name == "ninetka":
+        tokens = array(types.int8, 3)
+        inputs = write_feature_rows, (games, tokens, tokens, rows, row_bytes, rows)
+    elif variant.definition.name in ("go", "kropki"):
+        inputs = write_input_rows, (games, types.int64, rows, row_numbers, rows)
+    else:
+        return kernels_of_games
+    return {"inputs": inputs, **kernels_of_games}
 
 
 @pytest.mark.slow
@@ -77,3 +83,34 @@ def test_kernels_compile_without_spills(spec: str, tmp_path: Path, monkeypatch: 
             assert done.returncode == 0, done.stderr
             assert {*re.findall(r"(\d+) bytes spill", done.stdout + done.stderr)} == {"0"}, name
             print(name, *re.findall(r"Used \d+ registers|\d+ bytes stack frame", done.stdout + done.stderr))
+
+
+def loaded_from_the_cache(game: str, folder: Path) -> list[bool]:
+    """Compile the kernels of a game in a new process, and return whether each came from the cache."""
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": os.pathsep.join([str(folder), str(HERE), *sys.path])
+    }  # fmt: skip
+    command = [sys.executable, str(HERE / "cached_kernels.py"), game]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_kernels_are_kept_on_disk(tmp_path: Path) -> None:
+    assert loaded_from_the_cache("ninetka", tmp_path) == [False] * 5
+    assert loaded_from_the_cache("ninetka", tmp_path) == [True] * 5
+    for path in tmp_path.rglob("*.code"):
+        path.write_bytes(path.read_bytes()[:-1])
+    assert loaded_from_the_cache("ninetka", tmp_path) == [False] * 5
+
+
+@pytest.mark.slow
+def test_an_edit_of_a_game_of_ones_own_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "own_game.py"
+    text = (HERE.parent / "toy_game.py").read_text(encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
+    assert loaded_from_the_cache("own_game", tmp_path) == [False] * 4
+    assert loaded_from_the_cache("own_game", tmp_path) == [True] * 4
+    path.write_text(text.replace("heap_of_toy -= action", "heap_of_toy -= 2 * action"), encoding="utf-8")
+    assert loaded_from_the_cache("own_game", tmp_path) == [False] * 4

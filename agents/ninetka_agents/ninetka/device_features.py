@@ -22,11 +22,11 @@ from ninetka_agents.ninetka.feature_tables import (
 )
 from ninetka_agents.ninetka.features import SCRATCH_WORDS, write_features
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, NUM_SECTIONS, NUM_SLOTS
-from ninetka_env.gpu.device import as_array
+from ninetka_env.gpu.device import as_array, jit_kernel
 from ninetka_env.gpu.vector import DeviceVectorEnv
 
 
-@cuda.jit
+@jit_kernel
 def write_feature_rows(games: Any, slots: Any, sections: Any, globals_: Any, relations: Any, mask: Any) -> None:
     """Write the features of positions, with packed relations."""
     index = cuda.grid(1)
