@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser engines quick test exhaustive test-all golden public-api fuzz lint lint-page check-page format-page types coverage docs docs-trainers match ratings speed clean
+.PHONY: help train setup browser engines kernels quick test exhaustive test-all golden public-api fuzz lint lint-page check-page format-page types coverage docs docs-trainers match ratings speed clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ engines:  ## install GNU Go and Sabaki's engine controller for the GTP tests, if
 		(apt-get update -q && apt-get install -qy --no-install-recommends gnugo)
 	command -v npm || (apt-get update -q && apt-get install -qy --no-install-recommends nodejs npm)
 	test -d $(SABAKI)/node_modules/@sabaki/gtp || npm install --no-audit --no-fund --prefix $(SABAKI) @sabaki/gtp@3.0.0
+
+kernels: $(INSTALLED)  ## install numba-cuda for the tests of compiled kernels, which need no GPU
+	$(INSTALL) --editable ".[gpu]"
 
 # CONTRIBUTING.md describes the three tiers of tests.
 quick: $(INSTALLED)  ## run the fast tests

@@ -140,6 +140,8 @@ NUMBA_INTERNALS = {
     "ninetka_agents.device_inputs": {"numba.cuda"},
     "ninetka_agents.ninetka.device_features": {"numba.cuda"},
     "tests.gpu.cached_kernels": {"numba.cuda.codegen", "numba.cuda.dispatcher"},
+    "tests.gpu.compiled": {"numba.cuda"},
+    "tests.gpu.compiled_kernels": {"llvmlite.binding", "numba.cuda.cudadrv.nvvm", "numba.cuda.dispatcher"},
     "tests.gpu.test_gpu_compilation": {"numba.cuda.dispatcher"},
     "ninetka_agents.ninetka.solver.simd": {
         "llvmlite.ir",

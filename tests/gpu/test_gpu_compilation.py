@@ -85,6 +85,31 @@ def test_kernels_compile_without_spills(spec: str, tmp_path: Path, monkeypatch: 
             print(name, *re.findall(r"Used \d+ registers|\d+ bytes stack frame", done.stdout + done.stderr))
 
 
+needs_c = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+def run_compiled(name: str, marks: str) -> None:
+    """Run the tests of a file that have some marks with compiled kernels on the CPU, in a separate process."""
+    options = ["-q", "-p", "no:xdist", "-p", "compiled_kernels", "-m", marks]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
+    command = [sys.executable, "-m", "pytest", *options, str(HERE / name)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+@needs_c
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["compiled.py", "simulated.py", "simulated_ppo.py"])
+def test_compiled_kernels_on_the_cpu(name: str) -> None:
+    run_compiled(name, "not exhaustive")
+
+
+@needs_c
+@pytest.mark.exhaustive
+def test_compiled_kernels_on_the_cpu_in_many_games() -> None:
+    run_compiled("compiled.py", "exhaustive")
+
+
 def loaded_from_the_cache(game: str, folder: Path) -> list[bool]:
     """Compile the kernels of a game in a new process, and return whether each came from the cache."""
     environment = os.environ | {
