@@ -6,6 +6,8 @@ games only, and its speeds mean nothing.
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.measure import Row, write_rows
+from benchmarks.go_peers import pgx
+from benchmarks.measure import Row, is_installed, write_rows
+from benchmarks.startup import process_seconds
 from ninetka_agents.checkpoint import load_checkpoint, shipped_network
 from ninetka_agents.net_agent import network_evaluate
 from ninetka_env.api.vector import GameVectorEnv
@@ -41,6 +45,14 @@ BATCHES = (2,) if IS_SIMULATED else (16_384, 262_144)
 ENCODED = 4 if IS_SIMULATED else 32_768
 TRAINED, ROLLOUTS = ((2, 4), 3) if IS_SIMULATED else ((16_384, 32), 12)
 """Games and plies of a rollout of PPO, and number of rollouts; the first two are not measured."""
+FIRST_STEP = """
+from ninetka_env.core.registry import load_variant
+from ninetka_env.gpu.vector import DeviceVectorEnv
+envs = DeviceVectorEnv({games}, load_variant("{spec}"))
+envs.reset(seed=0)
+envs.step(envs.sample_legal())
+envs.check()
+"""
 
 
 def differences(spec: str) -> int:
@@ -66,7 +78,7 @@ def differences(spec: str) -> int:
     return found
 
 
-def rate(run: Callable[[], None], amount: int, seconds: float = 2.0) -> float:
+def rate(run: Callable[[], object], amount: int, seconds: float = 2.0) -> float:
     """Return the amount of work per second that calls of `run` do on the device; compiling is not included."""
     run()
     _wait()
@@ -126,6 +138,24 @@ def device_evaluations(spec: str, bf16: bool) -> Callable[[], None]:
     return run
 
 
+def pgx_rate(count: int) -> float | None:
+    """Return the plies per second of random play in `count` games of Go with pgx, on JAX's default device."""
+    if not is_installed("pgx"):
+        return None
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take most of the GPU's memory
+    return rate(pgx(count), count)
+
+
+def start_up(spec: str, card: str) -> Iterator[Row]:
+    """Measure new processes to the first step of a batch, with an empty cache of compiled code and with a full one."""
+    code = FIRST_STEP.format(games=BATCHES[0], spec=spec)
+    with tempfile.TemporaryDirectory() as folder:
+        for what, runs, target in (("no kernel", 1, 20), ("all kernels", 3, 5)):
+            seconds = process_seconds(code, runs, folder)
+            title = f"{spec}: process to the first step, {what} cached, {card}"
+            yield Row(title, "s", seconds, target=target, lower_is_better=True)
+
+
 def learned_plies(spec: str) -> float:
     """Return the number of plies per second that PPO plays and learns from, with a network of the default shape."""
     games, plies = TRAINED
@@ -144,13 +174,11 @@ def rows() -> Iterator[Row]:
         what = f"{spec}: plies with a difference, of {GAMES} games x {PLIES} plies, {card}"
         yield Row(what, "plies", differences(spec), target=0, lower_is_better=True)
     for spec in MEASURED:
-        begin = time.perf_counter()
-        random_games(spec, BATCHES[0])()
-        _wait()
-        yield Row(f"{spec}: first step, compiling included, {card}", "s", time.perf_counter() - begin)
+        yield from start_up(spec, card)
         for count in BATCHES:
             what = f"{spec}: random play, {count} games, observation and mask, {card}"
-            yield Row(what, "plies/s", rate(random_games(spec, count), count))
+            peer = pgx_rate(count) if spec == "go" else None
+            yield Row(what, "plies/s", rate(random_games(spec, count), count), peer, "pgx go_9x9" if peer else "")
         for bf16 in (False, True):
             for place, runs in (("CPU", evaluations), ("GPU", device_evaluations)):
                 what = f"{spec}: its network, {ENCODED} states on the {place}, {'bfloat16' if bf16 else 'float32'}"

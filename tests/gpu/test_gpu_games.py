@@ -121,4 +121,4 @@ def test_the_benchmark_finds_no_differences():
     assert done.returncode == 0, done.stderr[-2000:]
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["ours"] for row in rows if row["target"] == 0] == [0] * 7
-    assert all(row["ours"] > 0 for row in rows if row["target"] is None)
+    assert all(row["ours"] > 0 for row in rows if row["target"] != 0)
