@@ -26,9 +26,14 @@ def differences(spec: str, games: int, plies: int, compared_every: int, monkeypa
     return gpu.differences(spec)
 
 
-@pytest.mark.parametrize("spec", [*gpu.VARIANTS, "go:size=19,ko=positional", "kropki:width=39,height=32"])
+@pytest.mark.parametrize("spec", gpu.VARIANTS)
 def test_compiled_kernels_play_the_games_of_the_cpu(spec, monkeypatch):
-    assert differences(spec, 150, 150, 1, monkeypatch) == 0
+    assert differences(spec, 70, 120, 1, monkeypatch) == 0
+
+
+@pytest.mark.parametrize("spec", ["go:size=19,ko=positional", "kropki:width=39,height=32"])
+def test_compiled_kernels_play_on_the_largest_boards(spec, monkeypatch):
+    assert differences(spec, 9, 80, 1, monkeypatch) == 0
 
 
 @pytest.mark.exhaustive
