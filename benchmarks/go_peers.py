@@ -36,7 +36,7 @@ def openspiel() -> Callable[[], int]:
 
 
 def pgx(num_envs: int = 1024) -> Callable[[], int]:
-    """Return a function that plays a random ply in each of `num_envs` games of pgx (JAX on the CPU, all cores)."""
+    """Return a function that plays a random ply in each of `num_envs` games of pgx, on JAX's default device."""
     import jax
     import pgx
 

@@ -40,7 +40,7 @@ VARIANTS = (
     "kropki",
     "kropki:territory=immediate,start=cross",
 )
-MEASURED = ("ninetka", "go", "kropki")
+MEASURED = ("ninetka", "kropki", "go")
 BATCHES = (2,) if IS_SIMULATED else (16_384, 262_144)
 ENCODED = 4 if IS_SIMULATED else 32_768
 TRAINED, ROLLOUTS = ((2, 4), 3) if IS_SIMULATED else ((16_384, 32), 12)
