@@ -138,19 +138,21 @@ def device_evaluations(spec: str, bf16: bool) -> Callable[[], None]:
     return run
 
 
-def pgx_rate(count: int) -> float | None:
-    """Return the plies per second of random play in `count` games of Go with pgx, on JAX's default device."""
+def pgx_rate(count: int) -> tuple[float, str] | tuple[None, str]:
+    """Return the plies per second of random play in `count` games of Go with pgx, if it is installed, and a title."""
     if not is_installed("pgx"):
-        return None
+        return None, ""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take most of the GPU's memory
-    return rate(pgx(count), count)
+    import jax
+
+    return rate(pgx(count), count), f"pgx go_9x9, {jax.default_backend()}"
 
 
 def start_up(spec: str, card: str) -> Iterator[Row]:
-    """Measure new processes to the first step of a batch, with an empty cache of compiled code and with a full one."""
+    """Measure new processes to the first step of a batch, without networks, with an empty and with a full cache."""
     code = FIRST_STEP.format(games=BATCHES[0], spec=spec)
     with tempfile.TemporaryDirectory() as folder:
-        for what, runs, target in (("no kernel", 1, 20), ("all kernels", 3, 5)):
+        for what, runs, target in (("nothing", 1, 20), ("everything", 3, 5)):
             seconds = process_seconds(code, runs, folder)
             title = f"{spec}: process to the first step, {what} cached, {card}"
             yield Row(title, "s", seconds, target=target, lower_is_better=True)
@@ -177,8 +179,8 @@ def rows() -> Iterator[Row]:
         yield from start_up(spec, card)
         for count in BATCHES:
             what = f"{spec}: random play, {count} games, observation and mask, {card}"
-            peer = pgx_rate(count) if spec == "go" else None
-            yield Row(what, "plies/s", rate(random_games(spec, count), count), peer, "pgx go_9x9" if peer else "")
+            peer = pgx_rate(count) if spec == "go" else (None, "")
+            yield Row(what, "plies/s", rate(random_games(spec, count), count), *peer)
         for bf16 in (False, True):
             for place, runs in (("CPU", evaluations), ("GPU", device_evaluations)):
                 what = f"{spec}: its network, {ENCODED} states on the {place}, {'bfloat16' if bf16 else 'float32'}"

@@ -786,5 +786,5 @@ def test_unused_folders_of_earlier_versions_are_dropped(top: Path, tmp_path: Pat
 
 def test_the_setting_of_numba_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numba.config, "CACHE_LOCATOR_CLASSES", "InTreeCacheLocator")
-    assert cache._Cache(first_unplayable.py_func, has_wrapper=True).cache_path == first_unplayable.stats.cache_path
+    assert cache._Cache(first_unplayable.py_func, "").cache_path == first_unplayable.stats.cache_path
     assert numba.config.CACHE_LOCATOR_CLASSES == "InTreeCacheLocator"

@@ -55,22 +55,23 @@ _OWNERS: dict[str, set[Path]] = {}
 see `found_by_type`."""
 
 
-def keep_on_disk(compiled: Any, has_wrapper: bool = True, kind: type[SourceCache] | None = None) -> None:
+def keep_on_disk(compiled: Any, form: Any = "", kind: type[SourceCache] | None = None) -> None:
     """Give a compiled function (numba's dispatcher) a disk cache.
 
     A function without a source file, for example in a notebook, is not cached, because its dependencies are unknown.
 
     Args:
         compiled: the function.
-        has_wrapper: whether Python can call the code; code with and without a wrapper is kept separately.
+        form: what else the code depends on, such as options of the compiler; code in each form is kept separately.
         kind: the class of the cache; by default that of functions for the CPU.
     """
+    kind = kind or _Cache
     try:
-        compiled._cache = (kind or _Cache)(compiled.py_func, has_wrapper)
+        compiled._cache = kind(compiled.py_func, form)
     except (RuntimeError, OSError):  # there is no source file, or it cannot be read
         return
     except (AttributeError, TypeError):  # another version of numba
-        _warn_once(f"its cache does not support numba {numba.__version__}")
+        _warn_once(f"its cache does not support {kind.compiler}")
 
 
 def found_by_type(dtypes: Iterable[np.dtype[Any]], functions: Iterable[Callable[..., Any]]) -> None:
@@ -166,18 +167,20 @@ class _Implementation(CompileResultCacheImpl):
 
 
 class SourceCache:
-    """The cache of one function, as a base class before one of numba's, which knows the kind of compiled code.
+    """The cache of one function, keyed by its sources; it never raises because of files on the disk.
 
-    It never raises because of files on the disk.
+    Its subclasses inherit from it first, then from numba's class of caches of functions or of kernels.
     """
+
+    compiler = f"numba {numba.__version__}"
 
     _impl: Any  # numba's attributes
     _cache_path: str
 
-    def __init__(self, py_func: Any, has_wrapper: bool) -> None:
-        """Create the cache; code with and without a wrapper is kept separately."""
+    def __init__(self, py_func: Any, form: Any) -> None:
+        """Create the cache; see `keep_on_disk`."""
         super().__init__(py_func)  # type: ignore[call-arg]
-        self._has_wrapper = has_wrapper
+        self._form = form
         self._top: Path = self._impl.locator.top
         self._cache_file = _Files(self._impl.locator, self._impl.filename_base)
 
@@ -186,24 +189,24 @@ class SourceCache:
         """The folder of the code; None if there is none."""
         return self._cache_path or None
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def load_overload(self, sig: Any, *given: Any) -> Any:
         """Return the code for these types of arguments; None if it must be compiled."""
         with contextlib.suppress(Exception):  # a damaged file can raise anything
             if not _are_doubtful(self._roots(sig)):
-                return self._load(sig, target_context)
+                return self._load(sig, *given)
         return None
 
-    def _load(self, sig: Any, target_context: Any) -> Any:
-        return super().load_overload(sig, target_context)  # type: ignore[misc]
+    def _load(self, *given: Any) -> Any:
+        return super().load_overload(*given)  # type: ignore[misc]
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: Any, *given: Any) -> None:
         """Save the code for these types of arguments, unless a source has changed since it was read."""
         roots = self._roots(sig)
         _EDITED.update(filter(is_edited, roots))
         if _are_doubtful(roots):
             return
         try:
-            super().save_overload(sig, data)  # type: ignore[misc]
+            super().save_overload(sig, *given)  # type: ignore[misc]
         except Warning:  # numba's reason why the function cannot be cached, if warnings are errors
             raise
         except Exception as error:  # such as a full disk; the function is compiled anyway
@@ -211,7 +214,7 @@ class SourceCache:
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         hashes = sorted(dependencies(package).hash for package in _packages_of_types(sig, self._top))
-        return super()._index_key(sig, codegen), tuple(hashes), self._has_wrapper  # type: ignore[misc]
+        return super()._index_key(sig, codegen), tuple(hashes), self._form  # type: ignore[misc]
 
     def _roots(self, sig: Any) -> set[Path]:
         """Return the packages and files that the function depends on when it is called with these arguments."""
@@ -224,8 +227,8 @@ class _Cache(SourceCache, FunctionCache):
 
     _impl_class = _Implementation
 
-    def _load(self, sig: Any, target_context: Any) -> Any:
-        return self._load_overload(sig, target_context)  # without numba's initialization; see `_Implementation.rebuild`
+    def _load(self, *given: Any) -> Any:
+        return self._load_overload(*given)  # without numba's initialization; see `_Implementation.rebuild`
 
 
 def _are_doubtful(roots: set[Path]) -> bool:

@@ -75,7 +75,7 @@ class _Dispatcher(CPUDispatcher):
     def _internal(self) -> Any:
         """The function without a wrapper for Python."""
         internal = CPUDispatcher(self.py_func, self.locals, {**self.targetoptions, "no_cpython_wrapper": True})
-        keep_on_disk(internal, has_wrapper=False)
+        keep_on_disk(internal, form="without a wrapper")
         return internal
 
     def get_call_template(self, args: Any, kws: Any) -> Any:

@@ -80,7 +80,8 @@ def dependencies(top: Path) -> Dependencies:
         read[root] = _read(root)
         for name in read[root].names:
             waiting += _find(name, root.parent)
-    parts: list[object] = [numba.__version__, numba.config.BOUNDSCHECK or 0]
+    settings = int(numba.config.OPT), numba.config.DEBUGINFO_DEFAULT, numba.config.BOUNDSCHECK or 0
+    parts: list[object] = [numba.__version__, settings]
     parts += sorted((root.name, found.hash) for root, found in read.items())
     parts += sorted((root.name, version) for root, version in installed.items())
     return Dependencies(hashlib.sha256(repr(parts).encode()).hexdigest(), frozenset(read))

@@ -47,7 +47,8 @@ def find_device(device: Any) -> torch.device:
     if not torch.cuda.is_available() or (found.index or 0) >= torch.cuda.device_count():
         raise RuntimeError(f"device={str(found)!r}: PyTorch finds {torch.cuda.device_count()} GPUs on this machine")
     if importlib.util.find_spec("numba_cuda") is None:
-        raise RuntimeError(f'device={str(found)!r}: games on a GPU need numba-cuda: pip install -e ".[gpu]"')
+        package = f"numba-cuda[cu{(torch.version.cuda or '13').partition('.')[0]}]"
+        raise RuntimeError(f'device={str(found)!r}: games on a GPU need numba-cuda: pip install "{package}"')
     if (capability := torch.cuda.get_device_capability(found)) < MIN_CAPABILITY:
         raise ValueError(
             f"device={str(found)!r}: its compute capability is {'.'.join(map(str, capability))}: expected at least "
@@ -60,9 +61,9 @@ def jit_kernel(function: Callable[..., None]) -> Any:
     """Compile a function as a kernel when it is launched, and keep the code on disk."""
     compiled = cuda.jit(function)
     if not IS_SIMULATED:
-        from ninetka_env.gpu.kernel_cache import KernelCache  # the simulator has no compiler
+        from ninetka_env.gpu.kernel_cache import KernelCache, form_of  # the simulator has no compiler
 
-        keep_on_disk(compiled, kind=KernelCache)
+        keep_on_disk(compiled, form_of(compiled), KernelCache)
     return compiled
 
 

@@ -1,10 +1,13 @@
 """Disk cache of compiled kernels, with the folders and the rules of `ninetka_env.core.cache`.
 
-numba-cuda keeps kernels as machine code of one GPU architecture, and adds its own version, the CUDA version and the
+numba-cuda keeps kernels as machine code of one GPU architecture, and adds its own version, CUDA's version and the
 architecture to their keys.
 """
 
 from __future__ import annotations
+
+from importlib import metadata
+from typing import Any
 
 try:
     from numba.cuda.dispatcher import CUDACache, CUDACacheImpl
@@ -12,6 +15,17 @@ except ImportError:  # undocumented in numba-cuda; without them, no kernel is ca
     CUDACache = CUDACacheImpl = object
 
 from ninetka_env.core.cache import Locator, SourceCache
+
+COMPILERS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")
+"""Packages with compilers, of CUDA 13 and of CUDA 12, which numba-cuda finds there or in an installation of CUDA."""
+
+
+def version_of(package: str) -> str:
+    """Return the version of an installed package, empty if it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 class _Implementation(CUDACacheImpl):
@@ -22,3 +36,9 @@ class KernelCache(SourceCache, CUDACache):
     """The cache of one kernel."""
 
     _impl_class = _Implementation
+    compiler = f"numba-cuda {version_of('numba-cuda')}"
+
+
+def form_of(kernel: Any) -> tuple[object, ...]:
+    """Return what a kernel's code depends on besides its sources: options and versions of NVIDIA's compilers."""
+    return repr(sorted(kernel.targetoptions.items())), *map(version_of, COMPILERS)

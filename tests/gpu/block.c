@@ -12,7 +12,7 @@ static void *arguments;
 static int thread, num_threads, block;
 static ucontext_t scheduler, *contexts;
 static char *has_ended;
-static long faults;
+static int misaligned;
 
 /* What kernels call. */
 
@@ -22,14 +22,16 @@ int block_size(void) { return num_threads; }
 void wait_for_block(void) { swapcontext(&contexts[thread], &scheduler); }
 
 /* Notes an address that is not a multiple of the size of the number there, which is an error on a GPU. */
-void check_address(void *address, int size) { faults += (size_t)address % size != 0; }
+void check_address(void *address, int size) { misaligned |= (size_t)address % size != 0; }
 
-/* Runs a kernel whose threads do not wait for each other. Returns the number of faults. */
-long run_threads(Kernel chosen, void *given, int num_blocks, int block_threads) {
-    faults = 0, num_threads = block_threads;
+/* Returns whether the last kernel used such an address. */
+int has_misaligned(void) { return misaligned; }
+
+/* Runs a kernel whose threads do not wait for each other. */
+void run_threads(Kernel chosen, void *given, int num_blocks, int block_threads) {
+    misaligned = 0, num_threads = block_threads;
     for (block = 0; block < num_blocks; block++)
         for (thread = 0; thread < num_threads; thread++) chosen(given);
-    return faults;
 }
 
 static void run_thread(void) {
@@ -58,19 +60,19 @@ static int run_to_barrier(void) {
     return ended;
 }
 
-/* Runs a kernel with shared memory, until only some threads of a block reach a barrier. Returns the number of faults. */
-long run_blocks(Kernel chosen, void *given, int num_blocks, int block_threads, void *shared, int shared_size) {
+/* Runs a kernel whose threads wait for each other. Returns 0, or 1 if only some threads of a block reached a barrier. */
+int run_blocks(Kernel chosen, void *given, int num_blocks, int block_threads, void *shared, int shared_size) {
     int ended = 0;
-    faults = 0, kernel = chosen, arguments = given, num_threads = block_threads;
+    misaligned = 0, kernel = chosen, arguments = given, num_threads = block_threads;
     contexts = calloc(num_threads, sizeof *contexts);
     has_ended = calloc(num_threads, 1);
     char *stacks = malloc((size_t)num_threads * STACK_SIZE);
     for (block = 0; block < num_blocks && (block == 0 || ended == num_threads); block++) {
-        memset(shared, 0xA5, shared_size); /* undefined on a GPU */
+        if (shared) memset(shared, 0xA5, shared_size); /* undefined on a GPU */
         for (int index = 0; index < num_threads; index++) start_thread(index, stacks + (size_t)index * STACK_SIZE);
         do ended = run_to_barrier();
         while (ended == 0);
     }
     free(stacks), free(contexts), free(has_ended);
-    return faults + (ended != num_threads);
+    return ended != num_threads;
 }

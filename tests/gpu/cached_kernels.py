@@ -10,24 +10,27 @@ import json
 import sys
 
 from numba.cuda import codegen, dispatcher
-from test_gpu_compilation import CAPABILITY, Device, kernels_of
+from one_gpu import Device
 
 from ninetka_env.core.registry import load_variant, register
 
 
-def compile_without_a_gpu() -> None:
-    """Let numba-cuda compile kernels for one GPU, and not load them into it."""
+def compile_without_a_gpu(capability: tuple[int, ...]) -> None:
+    """Let numba-cuda compile kernels for a GPU with this compute capability, and not load them into it."""
+    Device.compute_capability = capability
     dispatcher.get_current_device = lambda: Device
-    dispatcher._Kernel.bind = lambda kernel: kernel._codelibrary.get_cubin(cc=CAPABILITY)
-    codegen.CUDACodeLibrary._ensure_cc = lambda library, capability: CAPABILITY
-    codegen.JITCUDACodegen.magic_tuple = lambda compiler: ("CUDA", CAPABILITY)
+    dispatcher._Kernel.bind = lambda kernel: kernel._codelibrary.get_cubin(cc=capability)
+    codegen.CUDACodeLibrary._ensure_cc = lambda library, given: capability
+    codegen.JITCUDACodegen.magic_tuple = lambda compiler: ("CUDA", capability)
 
 
-def main(place: str) -> None:
+def main(place: str, capability: str) -> None:
     """Compile the kernels of a game: 9tka, or the game of a module like `toy_game`."""
-    compile_without_a_gpu()
+    compile_without_a_gpu(tuple(map(int, capability.split("."))))
     is_own = place != "ninetka"
     variant = register(importlib.import_module(place).definition()).variant() if is_own else load_variant(place)
+    from test_gpu_compilation import kernels_of  # after the module, which may change numba-cuda
+
     from_cache = []
     for kernel, arguments in kernels_of(variant).values():
         kernel.compile(arguments)
@@ -36,4 +39,4 @@ def main(place: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

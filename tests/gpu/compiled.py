@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -16,7 +18,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True)
 def as_on_a_gpu(monkeypatch):
-    """Let threads and networks be those of a GPU."""
+    """Let blocks have as many threads as on a GPU."""
     monkeypatch.setattr(vector, "OUTPUT_THREADS", 128)
 
 
@@ -31,9 +33,11 @@ def test_compiled_kernels_play_the_games_of_the_cpu(spec, monkeypatch):
     assert differences(spec, 70, 120, 1, monkeypatch) == 0
 
 
-@pytest.mark.parametrize("spec", ["go:size=19,ko=positional", "kropki:width=39,height=32"])
-def test_compiled_kernels_play_on_the_largest_boards(spec, monkeypatch):
-    assert differences(spec, 9, 80, 1, monkeypatch) == 0
+@pytest.mark.parametrize(
+    ("spec", "games"), [("go:size=19,ko=positional,max_plies=50", 60), ("kropki:width=39,height=32", 20)]
+)
+def test_compiled_kernels_play_on_the_largest_boards(spec, games, monkeypatch):
+    assert differences(spec, games, 60, 2, monkeypatch) == 0  # in two blocks
 
 
 @pytest.mark.exhaustive
@@ -57,6 +61,21 @@ def reverse(numbers, out):
 
 
 @cuda.jit
+def sum_twice(numbers):
+    """Add neighbours in global memory, with a barrier but without shared memory."""
+    index = cuda.grid(1)
+    total = numbers[index] + numbers[index ^ 1]
+    cuda.syncthreads()
+    numbers[index] = total
+
+
+@cuda.jit
+def use_a_logarithm(numbers):
+    """Call a function that the kernels of games do not call."""
+    numbers[cuda.grid(1)] = math.log(numbers[cuda.grid(1)])
+
+
+@cuda.jit
 def wait_sometimes(out):
     """Let only some threads reach the barrier."""
     shared = cuda.shared.array(64, np.int64)
@@ -77,6 +96,17 @@ def test_the_threads_of_a_block_wait_for_each_other():
     numbers, out = np.arange(192), np.zeros(192, np.int64)
     launch(reverse, CPU, 3, 64, numbers, out)
     assert (out == numbers.reshape(3, 64)[:, ::-1].ravel()).all()
+
+
+def test_barriers_need_no_shared_memory():
+    numbers = np.arange(128)
+    launch(sum_twice, CPU, 2, 64, numbers)
+    assert (numbers == np.repeat(np.arange(1, 256, 4), 2)).all()
+
+
+def test_unknown_functions_are_named():
+    with pytest.raises(AssertionError, match="__nv_log"):
+        launch(use_a_logarithm, CPU, 1, 4, np.ones(4))
 
 
 def test_a_barrier_that_some_threads_do_not_reach_is_found():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import re
 import subprocess
 import tempfile
@@ -23,10 +24,10 @@ import torch
 from numba import cuda, from_dtype, types
 from numba.cuda import dispatcher
 from numba.cuda.cudadrv import nvvm
+from one_gpu import CAPABILITY, Device
 
 from ninetka_env.gpu import device
 
-CAPABILITY = (9, 0)
 HERE = Path(__file__).parent
 FUNCTIONS = {
     "llvm.nvvm.read.ptx.sreg.tid.x": "thread_index",
@@ -45,12 +46,6 @@ ACCESS = re.compile(
     re.MULTILINE,
 )
 """A load or a store in the text of LLVM code: its type, its address, and its alignment if it is not the type's."""
-
-
-class Device:
-    """Represents a GPU: numba asks for its compute capability when it compiles the functions that a kernel calls."""
-
-    compute_capability = CAPABILITY
 
 
 def llvm_modules(kernel: Any, arguments: tuple[types.Type, ...]) -> list[str]:
@@ -92,7 +87,7 @@ def for_this_processor(text: str, machine: llvm.TargetMachine, check_addresses: 
 
 def with_checks(text: str) -> str:
     """Return LLVM code that checks the address of each number that it loads and stores."""
-    numbers = iter(range(len(text)))
+    numbers = itertools.count()
 
     def check(access: re.Match[str]) -> str:
         kind, address, alignment = access.groups()
@@ -140,10 +135,15 @@ class CompiledKernel:
             linked.link_in(llvm.parse_assembly(text))
         passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
         passes.getModulePassManager().run(linked, passes)
+        declared = {function.name for function in linked.functions if function.is_declaration}
+        elsewhere = {name for name in declared if ".nvvm." in name or not name.startswith("llvm.")}
+        unknown = elsewhere - {"check_address", *FUNCTIONS.values()}
+        assert not unknown, f"add to FUNCTIONS: {sorted(unknown)}"
         self.engine = llvm.create_mcjit_compiler(linked, machine)
         self.engine.finalize_object()
         self.entry = ctypes.c_void_p(self.engine.get_function_address("entry"))
-        self.shared = None
+        self.waits = any("wait_for_block" in text for text in texts)
+        self.shared = None, 0
         if shared:
             address = self.engine.get_global_value_address(shared[1])
             self.shared = ctypes.c_void_p(address), int(shared[2]) * int(shared[3]) // 8
@@ -152,11 +152,12 @@ class CompiledKernel:
         """Run the threads of all blocks; `AssertionError` for what would be undefined on a GPU."""
         assert len(words) == self.num_words
         array = (ctypes.c_int64 * len(words))(*words)
-        if self.shared is None:
-            faults = self.library.run_threads(self.entry, array, blocks, threads)
+        if self.waits:
+            ended = self.library.run_blocks(self.entry, array, blocks, threads, *self.shared)
+            assert ended == 0, "only some threads of a block reached a barrier"
         else:
-            faults = self.library.run_blocks(self.entry, array, blocks, threads, *self.shared)
-        assert faults == 0, "a misaligned address, or a barrier that only some threads of a block reached"
+            self.library.run_threads(self.entry, array, blocks, threads)
+        assert not self.library.has_misaligned(), "a misaligned address"
 
 
 COMPILED: dict[Any, CompiledKernel] = {}

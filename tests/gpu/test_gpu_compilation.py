@@ -20,6 +20,7 @@ if importlib.util.find_spec("numba_cuda") is None:
 
 from numba import cuda, from_dtype, types
 from numba.cuda import dispatcher
+from one_gpu import CAPABILITY, Device
 
 from ninetka_agents.device_inputs import write_input_rows
 from ninetka_agents.ninetka.device_features import write_feature_rows
@@ -30,14 +31,7 @@ from ninetka_env.gpu.device import IS_SIMULATED
 if IS_SIMULATED:
     pytest.skip("the simulator compiles nothing", allow_module_level=True)
 
-CAPABILITY = (9, 0)
 HERE = Path(__file__).parent
-
-
-class Device:
-    """Represents a GPU: numba asks for its compute capability when it compiles the functions that a kernel calls."""
-
-    compute_capability = CAPABILITY
 
 
 def kernels_of(variant: Variant) -> dict[str, tuple[object, tuple[types.Type, ...]]]:
@@ -85,7 +79,9 @@ def test_kernels_compile_without_spills(spec: str, tmp_path: Path, monkeypatch: 
             print(name, *re.findall(r"Used \d+ registers|\d+ bytes stack frame", done.stdout + done.stderr))
 
 
-needs_c = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+needs_c = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"
+)
 
 
 def run_compiled(name: str, marks: str) -> None:
@@ -94,7 +90,7 @@ def run_compiled(name: str, marks: str) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
     command = [sys.executable, "-m", "pytest", *options, str(HERE / name)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
 @needs_c
@@ -110,12 +106,11 @@ def test_compiled_kernels_on_the_cpu_in_many_games() -> None:
     run_compiled("compiled.py", "exhaustive")
 
 
-def loaded_from_the_cache(game: str, folder: Path) -> list[bool]:
+def loaded_from_the_cache(game: str, folder: Path, capability: str = "9.0", **variables: str) -> list[bool]:
     """Compile the kernels of a game in a new process, and return whether each came from the cache."""
-    environment = os.environ | {
-        "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": os.pathsep.join([str(folder), str(HERE), *sys.path])
-    }  # fmt: skip
-    command = [sys.executable, str(HERE / "cached_kernels.py"), game]
+    path = os.pathsep.join([str(folder), str(HERE), *sys.path])
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": path} | variables
+    command = [sys.executable, str(HERE / "cached_kernels.py"), game, capability]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
@@ -128,6 +123,27 @@ def test_kernels_are_kept_on_disk(tmp_path: Path) -> None:
     for path in tmp_path.rglob("*.code"):
         path.write_bytes(path.read_bytes()[:-1])
     assert loaded_from_the_cache("ninetka", tmp_path) == [False] * 5
+
+
+@pytest.mark.slow
+def test_kernels_for_other_gpus_and_with_other_options_are_kept_separately(tmp_path: Path) -> None:
+    assert not any(loaded_from_the_cache("toy_game", tmp_path))
+    assert not any(loaded_from_the_cache("toy_game", tmp_path, capability="8.0"))
+    assert not any(loaded_from_the_cache("toy_game", tmp_path, NUMBA_CUDA_DEBUGINFO="1"))
+    assert all(loaded_from_the_cache("toy_game", tmp_path))
+
+
+@pytest.mark.slow
+def test_with_another_numba_cuda_nothing_is_cached(tmp_path: Path) -> None:
+    path = tmp_path / "other_game.py"
+    lines = [
+        "import numba.cuda.dispatcher",
+        "del numba.cuda.dispatcher.CUDACacheImpl",
+        "from toy_game import definition",
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    for _ in range(2):
+        assert not any(loaded_from_the_cache("other_game", tmp_path))
 
 
 @pytest.mark.slow
