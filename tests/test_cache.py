@@ -603,6 +603,12 @@ def test_with_another_numba_nothing_is_cached(world: World, missing: str) -> Non
         assert results["app.many:f"] == [0, 0, None]
 
 
+@pytest.mark.parametrize("setting", [{"NUMBA_OPT": "0"}, {"NUMBA_BOUNDSCHECK": "1"}])
+def test_code_with_other_settings_of_the_compiler_is_kept_separately(world: World, setting: dict[str, str]) -> None:
+    world.write({"one/app/many.py": many(["f"])})
+    assert [hits(world.call("app.many:f", **env)) for env in ({}, setting, {}, setting)] == [[0], [0], [1], [1]]
+
+
 # Copies and read-only folders
 
 
