@@ -74,6 +74,8 @@ def test_kernels_compile_without_spills(spec: str, tmp_path: Path, monkeypatch: 
         if ptxas := shutil.which("ptxas"):
             command = [ptxas, "-v", "-arch=sm_90", "-o", str(path.with_suffix(".cubin")), str(path)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if "Unsupported .version" in done.stderr:
+                pytest.skip("ptxas is older than numba-cuda's compiler")
             assert done.returncode == 0, done.stderr
             assert {*re.findall(r"(\d+) bytes spill", done.stdout + done.stderr)} == {"0"}, name
             print(name, *re.findall(r"Used \d+ registers|\d+ bytes stack frame", done.stdout + done.stderr))
