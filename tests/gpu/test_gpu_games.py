@@ -20,6 +20,7 @@ from ninetka_agents.plugins import network_of
 from ninetka_env import ninetka_v0
 from ninetka_env.api.vector import GameVectorEnv, make_vector_env
 from ninetka_env.core.registry import load_variant
+from ninetka_env.gpu.device import find_device
 from ninetka_env.gpu.vector import DeviceVectorEnv
 
 SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
@@ -85,6 +86,16 @@ def test_a_missing_gpu_is_reported():
     for make in (DeviceVectorEnv, make_vector_env):
         with pytest.raises(RuntimeError, match=r"^device='cuda': PyTorch finds 0 GPUs on this machine$"):
             make(2, load_variant("ninetka"), device="cuda")
+
+
+@pytest.mark.parametrize(("version", "package"), [("13.0", "cu13"), ("12.8", "cu12")])
+def test_a_missing_numba_cuda_is_reported(version, package, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.version, "cuda", version)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(RuntimeError, match=rf'need numba-cuda: pip install "numba-cuda\[{package}\]"$'):
+        find_device("cuda")
 
 
 def test_missing_pytorch_is_reported(monkeypatch):
