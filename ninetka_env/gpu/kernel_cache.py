@@ -16,9 +16,6 @@ except ImportError:  # undocumented in numba-cuda; without them, no kernel is ca
 
 from ninetka_env.core.cache import Locator, SourceCache
 
-COMPILERS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")
-"""Packages with compilers, of CUDA 13 and of CUDA 12, which numba-cuda finds there or in an installation of CUDA."""
-
 
 def version_of(package: str) -> str:
     """Return the version of an installed package, empty if it is not installed."""
@@ -26,6 +23,13 @@ def version_of(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return ""
+
+
+COMPILERS = tuple(
+    map(version_of, ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12"))
+)
+"""Versions of the packages with NVIDIA's compilers, of CUDA 13 and of CUDA 12; numba-cuda can also find the compilers
+in an installation of CUDA."""
 
 
 class _Implementation(CUDACacheImpl):
@@ -41,4 +45,4 @@ class KernelCache(SourceCache, CUDACache):
 
 def form_of(kernel: Any) -> tuple[object, ...]:
     """Return what a kernel's code depends on besides its sources: options and versions of NVIDIA's compilers."""
-    return repr(sorted(kernel.targetoptions.items())), *map(version_of, COMPILERS)
+    return repr(sorted(kernel.targetoptions.items())), *COMPILERS

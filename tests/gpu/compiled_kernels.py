@@ -116,6 +116,20 @@ def entry(text: str, name: str) -> tuple[str, int]:
     return "\n".join([*lines, f"  call void {name}({', '.join(given)})", "  ret void", "}"]), len(kinds)
 
 
+def linked(texts: list[str], machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """Return optimized LLVM code from the text of its modules; `AssertionError` if it calls unknown functions."""
+    first, *others = map(llvm.parse_assembly, texts)
+    for module in others:
+        first.link_in(module)
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes.getModulePassManager().run(first, passes)
+    declared = {function.name for function in first.functions if function.is_declaration}
+    elsewhere = {name for name in declared if ".nvvm." in name or not name.startswith("llvm.")}
+    unknown = elsewhere - {"check_address", *FUNCTIONS.values()}
+    assert not unknown, f"add to FUNCTIONS: {sorted(unknown)}"
+    return first
+
+
 class CompiledKernel:
     """A kernel for arguments of certain types."""
 
@@ -130,16 +144,7 @@ class CompiledKernel:
         first = next(i for i, text in enumerate(texts) if f"define void {name[1]}(" in text)
         call, self.num_words = entry(texts[first], name[1])
         texts[first] += "\n" + call
-        linked = llvm.parse_assembly(texts[0])
-        for text in texts[1:]:
-            linked.link_in(llvm.parse_assembly(text))
-        passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        passes.getModulePassManager().run(linked, passes)
-        declared = {function.name for function in linked.functions if function.is_declaration}
-        elsewhere = {name for name in declared if ".nvvm." in name or not name.startswith("llvm.")}
-        unknown = elsewhere - {"check_address", *FUNCTIONS.values()}
-        assert not unknown, f"add to FUNCTIONS: {sorted(unknown)}"
-        self.engine = llvm.create_mcjit_compiler(linked, machine)
+        self.engine = llvm.create_mcjit_compiler(linked(texts, machine), machine)
         self.engine.finalize_object()
         self.entry = ctypes.c_void_p(self.engine.get_function_address("entry"))
         self.waits = any("wait_for_block" in text for text in texts)

@@ -86,13 +86,17 @@ needs_c = pytest.mark.skipif(
 )
 
 
-def run_compiled(name: str, marks: str) -> None:
-    """Run the tests of a file that have some marks with compiled kernels on the CPU, in a separate process."""
-    options = ["-q", "-p", "no:xdist", "-p", "compiled_kernels", "-m", marks]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
-    command = [sys.executable, "-m", "pytest", *options, str(HERE / name)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+def run_python(*arguments: str, folder: Path = HERE, **variables: str) -> str:
+    """Run Python in a separate process that can import this folder's modules and `folder`'s; return what it prints."""
+    environment = os.environ | variables | {"PYTHONPATH": os.pathsep.join([str(folder), str(HERE), *sys.path])}
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def run_compiled(name: str, marks: str) -> None:
+    """Run the tests of a file that have some marks, with compiled kernels on the CPU."""
+    run_python("-m", "pytest", "-q", "-p", "no:xdist", "-p", "compiled_kernels", "-m", marks, str(HERE / name))
 
 
 @needs_c
@@ -110,12 +114,8 @@ def test_compiled_kernels_on_the_cpu_in_many_games() -> None:
 
 def loaded_from_the_cache(game: str, folder: Path, capability: str = "9.0", **variables: str) -> list[bool]:
     """Compile the kernels of a game in a new process, and return whether each came from the cache."""
-    path = os.pathsep.join([str(folder), str(HERE), *sys.path])
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": path} | variables
-    command = [sys.executable, str(HERE / "cached_kernels.py"), game, capability]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
+    variables |= {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    return json.loads(run_python(str(HERE / "cached_kernels.py"), game, capability, folder=folder, **variables))
 
 
 @pytest.mark.slow
